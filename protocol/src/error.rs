@@ -1,0 +1,361 @@
+//! Errors: numbered by class, worded for people, with a hint for repair.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::name::{CallId, OperationId};
+
+/// A message in an error is clipped to this many characters.
+pub const MESSAGE_MAX_CHARS: usize = 2_000;
+
+/// What went wrong with a call; one shape for every plugin and every stage.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CallError {
+    /// The number: its thousands are the class.
+    pub code: u16,
+    /// The number's name, or the plugin's own name for its failure.
+    pub name: String,
+    /// What happened, for people.
+    pub message: String,
+    /// What to do about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// Whether the same call may succeed later.
+    pub retryable: bool,
+    /// Whether the plugin's code ran.
+    pub outcome: Outcome,
+    /// The inner call that failed, where a plugin used another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Box<Cause>>,
+    /// Each problem with the arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub details: Vec<ArgumentProblem>,
+}
+
+/// Whether the operation ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The plugin never received the call.
+    NotRun,
+    /// It received the call, and what it did cannot be known.
+    Unknown,
+    /// It answered.
+    Completed,
+}
+
+/// The inner call behind a failure.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Cause {
+    /// What was called.
+    pub operation: OperationId,
+    /// The inner call's id.
+    pub call_id: CallId,
+    /// What went wrong there.
+    pub error: CallError,
+}
+
+/// One thing wrong with the arguments.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ArgumentProblem {
+    /// Where: a JSON Pointer (RFC 6901) into the arguments, empty for the whole.
+    pub path: String,
+    /// What kind of problem: the schema keyword, such as `type`, `required` or `enum`.
+    pub problem: String,
+    /// What would have been right.
+    pub expected: String,
+    /// What was given, clipped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub got: Option<String>,
+    /// The nearest thing that would have been right.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suggestion: Option<String>,
+}
+
+/// The error object of JSON-RPC 2.0.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RpcError {
+    /// The code.
+    pub code: i64,
+    /// What happened.
+    #[serde(default)]
+    pub message: String,
+    /// More about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Box<RawValue>>,
+}
+
+/// What a plugin may say about its own failure, in an error's `data`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ErrorData {
+    /// The failure's name, in snake case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What the caller can do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// Whether trying again may help.
+    #[serde(default)]
+    pub retryable: bool,
+    /// The call behind it, as a failed `host/call` gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Box<Cause>>,
+}
+
+/// JSON-RPC's own codes and the few that plugd adds on the pipe.
+pub mod rpc_code {
+    /// The method is not known.
+    pub const METHOD_NOT_FOUND: i64 = -32601;
+    /// The params are not of the method's form.
+    pub const INVALID_PARAMS: i64 = -32602;
+    /// Something failed inside.
+    pub const INTERNAL: i64 = -32603;
+    /// An operation failed, in its own words.
+    pub const OPERATION_FAILED: i64 = 1;
+    /// A handler panicked or raised what it did not mean to.
+    pub const HANDLER_FAILED: i64 = 2;
+    /// The call was cancelled (LSP's number for it).
+    pub const CANCELLED: i64 = -32800;
+    /// A `host/call` did not succeed; `data.cause` says why.
+    pub const HOST_CALL_FAILED: i64 = 3;
+}
+
+/// The classes: the thousands of an error's number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorClass {
+    /// 1xxx: the request.
+    Request,
+    /// 2xxx: the arguments.
+    Argument,
+    /// 3xxx: a person is needed.
+    Interaction,
+    /// 4xxx: the plugin's own failure.
+    Plugin,
+    /// 5xxx: time.
+    Time,
+    /// 6xxx: the plugin's process.
+    Process,
+    /// 7xxx: permission.
+    Permission,
+    /// 8xxx: the plugin broke the protocol.
+    Protocol,
+    /// 9xxx: plugd itself.
+    Internal,
+}
+
+macro_rules! error_kinds {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $code:literal, $name:literal, $class:ident, retryable: $retryable:literal, hint: $hint:literal;)+) => {
+        /// Every error plugd itself gives a number; `docs/errors.md` is this table.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum ErrorKind {
+            $($(#[doc = $doc])+ $variant,)+
+        }
+
+        impl ErrorKind {
+            /// All of them, by number.
+            pub const ALL: &'static [ErrorKind] = &[$(ErrorKind::$variant),+];
+
+            /// The number.
+            pub fn code(self) -> u16 {
+                match self { $(ErrorKind::$variant => $code),+ }
+            }
+
+            /// The name.
+            pub fn name(self) -> &'static str {
+                match self { $(ErrorKind::$variant => $name),+ }
+            }
+
+            /// The class.
+            pub fn class(self) -> ErrorClass {
+                match self { $(ErrorKind::$variant => ErrorClass::$class),+ }
+            }
+
+            /// Whether the same call may succeed later.
+            pub fn retryable(self) -> bool {
+                match self { $(ErrorKind::$variant => $retryable),+ }
+            }
+
+            /// What to do about it, where nothing more exact is known.
+            pub fn hint(self) -> &'static str {
+                match self { $(ErrorKind::$variant => $hint),+ }
+            }
+
+            /// What it means, for the table in the docs.
+            pub fn meaning(self) -> &'static str {
+                match self { $(ErrorKind::$variant => concat!($($doc),+).trim_ascii()),+ }
+            }
+        }
+    };
+}
+
+error_kinds! {
+    /// The request is not of the expected form.
+    MalformedRequest = 1001, "malformed_request", Request, retryable: false, hint: "see `plugd call --help` for the forms a call can take";
+    /// No plugin of that name is configured.
+    UnknownPlugin = 1002, "unknown_plugin", Request, retryable: false, hint: "`plugd list` shows the plugins there are";
+    /// The plugin has no operation of that name.
+    UnknownOperation = 1003, "unknown_operation", Request, retryable: false, hint: "`plugd list` shows the operations there are";
+    /// Several plugins offer an operation of that bare name.
+    AmbiguousOperation = 1004, "ambiguous_operation", Request, retryable: false, hint: "write it as plugin.operation";
+    /// No call of that id is running.
+    UnknownCall = 1005, "unknown_call", Request, retryable: false, hint: "`plugd status` shows the calls in flight";
+    /// The operation is for other plugins only.
+    NotForCallers = 1006, "not_for_callers", Request, retryable: false, hint: "it is a service: plugins reach it through host/call";
+    /// The arguments do not fit the operation's schema.
+    InvalidArguments = 2001, "invalid_arguments", Argument, retryable: false, hint: "correct the arguments named in details and call again";
+    /// The arguments are no JSON that can be read.
+    UnreadableArguments = 2002, "unreadable_arguments", Argument, retryable: false, hint: "send one JSON object";
+    /// The arguments are larger than a frame may be.
+    ArgumentsTooLarge = 2003, "arguments_too_large", Argument, retryable: false, hint: "send less, or raise frame_limit in plugd.toml";
+    /// The plugin reported a failure of its own.
+    PluginError = 4001, "plugin_error", Plugin, retryable: false, hint: "the message is the plugin's own; `plugd logs` may say more";
+    /// A handler in the plugin panicked or raised what it did not mean to.
+    HandlerFailed = 4002, "handler_failed", Plugin, retryable: false, hint: "a fault in the plugin: `plugd logs` has the stack";
+    /// The call did not end within its deadline.
+    TimedOut = 5001, "timed_out", Time, retryable: true, hint: "allow more time with --timeout, or ask for less";
+    /// The call waited for a free lane of the plugin for too long.
+    QueueTimedOut = 5002, "queue_timed_out", Time, retryable: true, hint: "the plugin is busy: try later, or raise its concurrency";
+    /// The call was cancelled.
+    Cancelled = 5003, "cancelled", Time, retryable: false, hint: "call again if it is still wanted";
+    /// The call's deadline passed before the plugin was up.
+    StartTimedOut = 5004, "start_timed_out", Time, retryable: true, hint: "`plugd status` says what the plugin waits for";
+    /// The plugin's process ended during the call.
+    PluginDied = 6001, "plugin_died", Process, retryable: true, hint: "it is being restarted; `plugd logs` has its last words";
+    /// The plugin's queue is full.
+    Overloaded = 6002, "overloaded", Process, retryable: true, hint: "send fewer calls at once, or try again later";
+    /// An operator stopped the plugin.
+    Stopped = 6003, "stopped", Process, retryable: false, hint: "`plugd start` brings it back";
+    /// Something the plugin requires is not there.
+    Blocked = 6004, "blocked", Process, retryable: true, hint: "mend what it waits for; it starts by itself then";
+    /// The plugin is disabled.
+    Disabled = 6005, "disabled", Process, retryable: false, hint: "mend the reason given, then `plugd reload`";
+    /// The plugin was given up.
+    Failed = 6006, "failed", Process, retryable: false, hint: "mend the reason given, then `plugd start`";
+    /// The plugin kept failing to start for as long as the call could wait.
+    Unavailable = 6007, "unavailable", Process, retryable: true, hint: "`plugd status` shows its last exits";
+    /// plugd is shutting down.
+    ShuttingDown = 6008, "shutting_down", Process, retryable: true, hint: "call again once the daemon is back";
+    /// A plugin used one it does not require.
+    UndeclaredDependency = 7001, "undeclared_dependency", Permission, retryable: false, hint: "name it under \"requires\" in the manifest";
+    /// Calls between plugins are nested too deeply.
+    CallTooDeep = 7002, "call_too_deep", Permission, retryable: false, hint: "look for plugins that call each other in a circle";
+    /// A plugin called back into itself while its only lane was taken.
+    ReentrantCall = 7003, "reentrant_call", Permission, retryable: false, hint: "declare more concurrency, or call the function directly";
+    /// The answer to a call has no data.
+    MissingData = 8001, "missing_data", Protocol, retryable: false, hint: "the plugin must answer {\"data\": …}";
+    /// The plugin sent a frame above the limit.
+    FrameTooLarge = 8002, "frame_too_large", Protocol, retryable: false, hint: "send less, page the result, or raise frame_limit";
+    /// The plugin broke the protocol.
+    ProtocolViolation = 8003, "protocol_violation", Protocol, retryable: true, hint: "`plugd logs` shows what it wrote";
+    /// The plugin does not know an operation it declared.
+    OperationNotImplemented = 8004, "operation_not_implemented", Protocol, retryable: false, hint: "the manifest and the plugin's code disagree";
+    /// Something failed inside plugd.
+    Internal = 9001, "internal", Internal, retryable: false, hint: "this is a fault in plugd; please report it with the log";
+    /// The daemon could not be reached.
+    DaemonUnreachable = 9002, "daemon_unreachable", Internal, retryable: true, hint: "start it with `plugd serve`";
+}
+
+impl CallError {
+    /// An error of a kind, its outcome `not_run`.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> CallError {
+        CallError {
+            code: kind.code(),
+            name: kind.name().to_owned(),
+            message: clip(message.into(), MESSAGE_MAX_CHARS),
+            hint: Some(kind.hint().to_owned()),
+            retryable: kind.retryable(),
+            outcome: Outcome::NotRun,
+            cause: None,
+            details: Vec::new(),
+        }
+    }
+
+    /// The same error with another outcome.
+    #[must_use]
+    pub fn outcome(mut self, outcome: Outcome) -> CallError {
+        self.outcome = outcome;
+        self
+    }
+
+    /// The same error with a hint that fits better.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> CallError {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The class its number is in.
+    pub fn class(&self) -> ErrorClass {
+        match self.code / 1000 {
+            1 => ErrorClass::Request,
+            2 => ErrorClass::Argument,
+            3 => ErrorClass::Interaction,
+            4 => ErrorClass::Plugin,
+            5 => ErrorClass::Time,
+            6 => ErrorClass::Process,
+            7 => ErrorClass::Permission,
+            8 => ErrorClass::Protocol,
+            _ => ErrorClass::Internal,
+        }
+    }
+
+    /// The exit code of a command that ended with this error.
+    ///
+    /// 1xxx is 4 where nothing of that name exists and 2 otherwise; 2xxx is 3, 3xxx 8, 4xxx 1,
+    /// 5xxx 5, 6xxx and 8xxx 6, 7xxx 7, 9xxx 9.
+    pub fn exit_code(&self) -> u8 {
+        match self.class() {
+            ErrorClass::Request if (1002..=1006).contains(&self.code) => 4,
+            ErrorClass::Request => 2,
+            ErrorClass::Argument => 3,
+            ErrorClass::Interaction => 8,
+            ErrorClass::Plugin => 1,
+            ErrorClass::Time => 5,
+            ErrorClass::Process | ErrorClass::Protocol => 6,
+            ErrorClass::Permission => 7,
+            ErrorClass::Internal => 9,
+        }
+    }
+}
+
+impl RpcError {
+    /// An error without data.
+    pub fn new(code: i64, message: impl Into<String>) -> RpcError {
+        RpcError { code, message: message.into(), data: None }
+    }
+}
+
+/// A text of at most `max_chars` characters, marked where something was cut off.
+pub fn clip(text: String, max_chars: usize) -> String {
+    match text.char_indices().nth(max_chars) {
+        None => text,
+        Some((end, _)) => {
+            let cut = text[end..].chars().count();
+            format!("{}… [{cut} more characters]", &text[..end])
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_stands_in_its_class_once() {
+        let mut codes: Vec<u16> = ErrorKind::ALL.iter().map(|kind| kind.code()).collect();
+        for kind in ErrorKind::ALL {
+            assert_eq!(CallError::new(*kind, "").class(), kind.class(), "{kind:?}");
+            assert!(!kind.hint().is_empty(), "{kind:?}");
+        }
+        assert!(codes.is_sorted());
+        codes.dedup();
+        assert_eq!(codes.len(), ErrorKind::ALL.len());
+    }
+
+    #[test]
+    fn a_long_message_is_clipped_and_says_so() {
+        let error = CallError::new(ErrorKind::PluginError, "三".repeat(1_000_000));
+        assert!(error.message.ends_with("… [998000 more characters]"), "{}", error.message.len());
+    }
+}

@@ -1,0 +1,334 @@
+//! What a plugin declares about itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::name::{NameError, OperationName, PluginName};
+
+/// A plugin may run at most this many calls at once.
+pub const CONCURRENCY_MAX: u32 = 256;
+
+/// What a plugin declares; unknown members are tolerated.
+#[derive(Debug, Clone)]
+pub struct Manifest {
+    /// The protocol version it picked.
+    pub protocol: u32,
+    /// Its own name; the configured one counts.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// What it is.
+    pub description: Option<String>,
+    /// The plugins it uses.
+    pub requires: BTreeMap<PluginName, Requirement>,
+    /// Larger starts earlier within a level.
+    pub priority: Option<i32>,
+    /// What it can do beyond the least.
+    pub features: Features,
+    /// JSON Schema of its configuration.
+    pub config_schema: Option<Box<RawValue>>,
+    /// What it offers, without the quarantined.
+    pub operations: Vec<Operation>,
+    /// Operations whose declaration is unusable, and why.
+    pub quarantined: Vec<Quarantined>,
+}
+
+/// One operation of a plugin.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Operation {
+    /// Its name, unique within the plugin.
+    pub name: OperationName,
+    /// A short title for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// When it is the right choice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub when_to_use: Option<String>,
+    /// When it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub when_not_to_use: Option<String>,
+    /// Sentences users say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<String>,
+    /// What kind of operation it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub category: Option<String>,
+    /// Who it is for.
+    #[serde(default)]
+    pub audience: Audience,
+    /// JSON Schema of its arguments.
+    #[schemars(with = "serde_json::Value")]
+    pub input_schema: Box<RawValue>,
+    /// JSON Schema of its data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub output_schema: Option<Box<RawValue>>,
+    /// What it does to the world; claims, not proof.
+    #[serde(default)]
+    pub effects: Effects,
+    /// How long it may run, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// How long it may go without progress, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stall_timeout_ms: Option<u64>,
+    /// Whether it runs in the background.
+    #[serde(default)]
+    pub long_running: bool,
+}
+
+/// Who an operation is for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Audience {
+    /// A tool: scripts, programs, models.
+    #[default]
+    Callers,
+    /// A service: dependents' `host/call` and operators.
+    Plugins,
+}
+
+/// What an operation does to the world; absent means not declared.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct Effects {
+    /// It changes nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<bool>,
+    /// It may destroy something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destructive: Option<bool>,
+    /// Running it twice is as good as once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotent: Option<bool>,
+    /// It reaches beyond this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_world: Option<bool>,
+}
+
+/// What a plugin can do beyond the least; unknown features are tolerated.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Features {
+    /// It takes a new configuration while running.
+    #[serde(default)]
+    pub reload: bool,
+    /// It answers `ping`.
+    #[serde(default)]
+    pub ping: bool,
+    /// It stops early when a call is cancelled.
+    #[serde(default)]
+    pub cancel: bool,
+    /// How many calls it takes at once.
+    #[serde(default = "one_lane")]
+    pub concurrency: u32,
+}
+
+fn one_lane() -> u32 {
+    1
+}
+
+impl Default for Features {
+    fn default() -> Features {
+        Features { reload: false, ping: false, cancel: false, concurrency: one_lane() }
+    }
+}
+
+/// A plugin another one uses.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(from = "RequirementForm")]
+#[schemars(!from)]
+pub struct Requirement {
+    /// The versions that will do.
+    #[schemars(with = "String")]
+    pub version: semver::VersionReq,
+    /// Whether the plugin can do without it.
+    #[serde(default)]
+    pub optional: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum RequirementForm {
+    Range(semver::VersionReq),
+    Full {
+        #[serde(default)]
+        version: semver::VersionReq,
+        #[serde(default)]
+        optional: bool,
+    },
+}
+
+impl From<RequirementForm> for Requirement {
+    fn from(form: RequirementForm) -> Requirement {
+        match form {
+            RequirementForm::Range(version) => Requirement { version, optional: false },
+            RequirementForm::Full { version, optional } => Requirement { version, optional },
+        }
+    }
+}
+
+/// An operation that is not offered, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Quarantined {
+    /// What it calls itself, as far as that can be told.
+    pub name: String,
+    /// Why it is not offered.
+    pub reason: String,
+}
+
+/// Why a manifest is unusable as a whole.
+#[derive(Debug, thiserror::Error)]
+pub enum ManifestError {
+    /// Not of the expected form.
+    #[error("the manifest is unreadable: {0}")]
+    Unreadable(#[from] serde_json::Error),
+    /// A required member is missing.
+    #[error("the manifest has no {member:?}: add {example}")]
+    Missing {
+        /// Which.
+        member: &'static str,
+        /// What to write.
+        example: &'static str,
+    },
+}
+
+#[derive(Deserialize)]
+struct Written {
+    protocol: Option<u32>,
+    name: Option<String>,
+    version: Option<String>,
+    description: Option<String>,
+    #[serde(default)]
+    requires: BTreeMap<PluginName, Requirement>,
+    priority: Option<i32>,
+    #[serde(default)]
+    features: Features,
+    config_schema: Option<Box<RawValue>>,
+    operations: Option<Vec<Box<RawValue>>>,
+}
+
+impl Manifest {
+    /// Parses a manifest as `describe` answers it.
+    ///
+    /// One unusable operation does not spoil the rest: it is quarantined with its reason.
+    ///
+    /// # Errors
+    /// [`ManifestError`] when the manifest as a whole is unusable.
+    pub fn parse(json: &str) -> Result<Manifest, ManifestError> {
+        let written: Written = serde_json::from_str(json)?;
+        let missing = |member, example| ManifestError::Missing { member, example };
+        let mut manifest = Manifest {
+            protocol: written.protocol.ok_or_else(|| missing("protocol", "\"protocol\": 1"))?,
+            name: written.name.ok_or_else(|| missing("name", "\"name\": \"…\""))?,
+            version: written.version.ok_or_else(|| missing("version", "\"version\": \"1.0.0\""))?,
+            description: written.description,
+            requires: written.requires,
+            priority: written.priority,
+            features: written.features,
+            config_schema: written.config_schema,
+            operations: Vec::new(),
+            quarantined: Vec::new(),
+        };
+        manifest.features.concurrency = manifest.features.concurrency.clamp(1, CONCURRENCY_MAX);
+        let operations =
+            written.operations.ok_or_else(|| missing("operations", "\"operations\": [{\"name\": …, \"input_schema\": …}]"))?;
+        let mut seen = BTreeSet::new();
+        for raw in operations {
+            match operation(&raw) {
+                Ok(operation) if seen.insert(operation.name.clone()) => manifest.operations.push(operation),
+                Ok(operation) => manifest.quarantine(operation.name.as_str(), "declared twice".to_owned()),
+                Err(reason) => manifest.quarantine(&declared_name(&raw), reason),
+            }
+        }
+        Ok(manifest)
+    }
+
+    /// Takes an operation out of what is offered.
+    pub fn quarantine(&mut self, name: &str, reason: String) {
+        self.operations.retain(|operation| operation.name.as_str() != name);
+        self.quarantined.push(Quarantined { name: name.to_owned(), reason });
+    }
+
+    /// The version as semver, its missing parts read as 0.
+    pub fn semver(&self) -> Option<semver::Version> {
+        let parts = self.version.trim_start_matches('v');
+        let dots = parts.split(['-', '+']).next().unwrap_or_default().matches('.').count();
+        semver::Version::parse(&match dots {
+            0 => format!("{parts}.0.0"),
+            1 => format!("{parts}.0"),
+            _ => parts.to_owned(),
+        })
+        .ok()
+    }
+}
+
+fn operation(raw: &RawValue) -> Result<Operation, String> {
+    #[derive(Deserialize)]
+    struct NameOnly {
+        name: Option<String>,
+    }
+    let NameOnly { name } = serde_json::from_str(raw.get()).map_err(|error| error.to_string())?;
+    let name = name.ok_or("it has no \"name\"")?;
+    OperationName::new(&name).map_err(|error: NameError| error.to_string())?;
+    serde_json::from_str(raw.get()).map_err(|error| error.to_string())
+}
+
+fn declared_name(raw: &RawValue) -> String {
+    let value: serde_json::Value = serde_json::from_str(raw.get()).unwrap_or_default();
+    value.get("name").and_then(|name| name.as_str()).unwrap_or("(unnamed)").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn four_members_are_enough() {
+        let manifest = Manifest::parse(
+            r#"{"protocol":1,"name":"t","version":"1","operations":[{"name":"a","input_schema":{}}],"later":{}}"#,
+        )
+        .expect("enough");
+        assert_eq!(manifest.features, Features::default());
+        assert_eq!(manifest.semver(), Some(semver::Version::new(1, 0, 0)));
+        assert_eq!(manifest.operations.len(), 1);
+    }
+
+    #[test]
+    fn a_missing_version_is_refused_with_what_to_write() {
+        let error = Manifest::parse(r#"{"protocol":1,"name":"t","operations":[]}"#).expect_err("no version");
+        assert_eq!(error.to_string(), "the manifest has no \"version\": add \"version\": \"1.0.0\"");
+    }
+
+    #[test]
+    fn one_bad_operation_does_not_spoil_the_rest() {
+        let manifest = Manifest::parse(
+            r#"{"protocol":1,"name":"t","version":"1.2","operations":[
+                {"name":"queryStatus","input_schema":{}}, {"input_schema":{}}, {"name":"no_schema"},
+                {"name":"good","input_schema":{}}, {"name":"good","input_schema":{}}, 3]}"#,
+        )
+        .expect("usable");
+        let reasons: Vec<String> =
+            manifest.quarantined.iter().map(|bad| format!("{}: {}", bad.name, bad.reason)).collect();
+        assert_eq!(manifest.operations.len(), 0, "a name declared twice is offered from neither");
+        assert!(reasons[0].contains("did you mean \"query_status\""), "{reasons:?}");
+        assert!(reasons[1].contains("no \"name\""), "{reasons:?}");
+        assert!(reasons[2].contains("input_schema"), "{reasons:?}");
+        assert_eq!(reasons[3], "good: declared twice");
+    }
+
+    #[test]
+    fn requirements_come_short_or_long() {
+        let manifest = Manifest::parse(
+            r#"{"protocol":1,"name":"t","version":"1.2","operations":[],
+                "requires":{"auth":">=1.0","cities":{"version":"^2","optional":true},"any":{}}}"#,
+        )
+        .expect("usable");
+        let optional: Vec<bool> = manifest.requires.values().map(|requirement| requirement.optional).collect();
+        assert_eq!(optional, [false, false, true]);
+    }
+}

@@ -1,0 +1,100 @@
+//! What a call ends in: one shape, whatever happened.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::error::CallError;
+use crate::name::{CallId, OperationId};
+
+/// The one result of a call.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct CallResult {
+    /// How it ended.
+    pub status: Status,
+    /// What the plugin gave, exactly as it wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub data: Option<Box<RawValue>>,
+    /// One line about it, for people and for a model's context.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// What went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<CallError>,
+    /// What a caller may want to do next.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub next_actions: Vec<NextAction>,
+    /// About the call itself.
+    pub meta: Meta,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Status {
+    /// The plugin answered with data.
+    Ok,
+    /// It did not; `error` says why.
+    Error,
+    /// Values are missing that only a person can give.
+    NeedsInput,
+    /// A person must agree first.
+    NeedsConfirmation,
+    /// It goes on in the background.
+    Pending,
+    /// It was cancelled.
+    Cancelled,
+}
+
+/// A call that may be worth making next.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NextAction {
+    /// The operation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
+    /// Why, for people and models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Its arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<serde_json::Value>,
+}
+
+/// About the call itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Meta {
+    /// The call's id.
+    pub call_id: CallId,
+    /// What was called, once that was known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<OperationId>,
+    /// The version of the plugin that answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plugin_version: Option<String>,
+    /// Which run of the plugin it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generation: Option<u64>,
+    /// How often it was tried.
+    pub attempt: u32,
+    /// Microseconds spent waiting for the plugin to be up and for a free lane.
+    pub queue_us: u64,
+    /// Microseconds from handing over to the answer.
+    pub run_us: u64,
+    /// Bytes of arguments as given.
+    pub argument_bytes: u64,
+    /// Bytes of data.
+    pub data_bytes: u64,
+}
+
+impl CallResult {
+    /// The exit code of a command that ended with this result.
+    pub fn exit_code(&self) -> u8 {
+        match self.status {
+            Status::Ok | Status::Pending => 0,
+            Status::NeedsInput | Status::NeedsConfirmation => 8,
+            Status::Error | Status::Cancelled => self.error.as_ref().map_or(9, CallError::exit_code),
+        }
+    }
+}

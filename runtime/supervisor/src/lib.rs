@@ -1,0 +1,1 @@
+//! Plugins as processes: their lives, their order, their calls.
