@@ -18,7 +18,8 @@ const BOM: &[u8] = b"\xEF\xBB\xBF";
 ///
 /// Read into [`Decoder::room`], then take frames with [`Decoder::next_frame`] until it returns
 /// `None`. `\r\n` line ends and a byte order mark before the first message are taken off; blank
-/// lines are passed over. A line above the limit is skipped in bounded memory.
+/// lines are passed over. A line above the limit is reported as soon as it is, and the rest of it
+/// skipped in bounded memory.
 #[derive(Debug)]
 pub struct Decoder {
     buffer: Vec<u8>,
@@ -27,8 +28,8 @@ pub struct Decoder {
     /// Up to where no newline was found.
     scanned: usize,
     limit: usize,
-    /// The beginning of an oversized line, while its end has not been seen.
-    skipping: Option<Vec<u8>>,
+    /// Inside an oversized line whose end has not been seen.
+    skipping: bool,
     /// Holds the head that the last `TooLong` lends out.
     head: Vec<u8>,
     at_stream_start: bool,
@@ -54,7 +55,7 @@ impl Decoder {
             start: 0,
             scanned: 0,
             limit,
-            skipping: None,
+            skipping: false,
             head: Vec::new(),
             at_stream_start: true,
         }
@@ -92,18 +93,15 @@ impl Decoder {
         loop {
             let Some(offset) = memchr::memchr(b'\n', &self.buffer[self.scanned..]) else {
                 self.scanned = self.buffer.len();
-                self.skip_if_too_long();
-                return None;
+                return self.give_up_if_too_long();
             };
             let end = self.scanned + offset;
             let start = self.start;
             self.start = end + 1;
             self.scanned = end + 1;
 
-            if let Some(head) = self.skipping.take() {
-                self.head = head;
-                self.at_stream_start = false;
-                return Some(Frame::TooLong { head: &self.head });
+            if std::mem::take(&mut self.skipping) {
+                continue;
             }
             let (from, to) = self.trimmed(start, end);
             if self.buffer[from..to].iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r')) {
@@ -120,7 +118,7 @@ impl Decoder {
 
     /// What is left over when the stream has ended: a last line without a newline.
     pub fn finish(&mut self) -> Option<Frame<'_>> {
-        if self.skipping.is_none() && self.start == self.buffer.len() {
+        if self.start == self.buffer.len() {
             return None;
         }
         self.buffer.push(b'\n');
@@ -135,19 +133,22 @@ impl Decoder {
         (from, to)
     }
 
-    /// Drops what has come of a line that is already above the limit, but its head.
-    fn skip_if_too_long(&mut self) {
-        // One more than the limit may still be the carriage return of a line that just fits.
+    /// Drops what has come of a line that is already above the limit, and reports it once.
+    fn give_up_if_too_long(&mut self) -> Option<Frame<'_>> {
         let pending = self.buffer.len() - self.start;
-        if self.skipping.is_none() && pending > self.limit + BOM.len() + 1 {
-            let head_end = self.start + HEAD_KEPT.min(pending);
-            self.skipping = Some(self.buffer[self.start..head_end].to_vec());
+        // One more than the limit may still be the carriage return of a line that just fits.
+        let too_long = !self.skipping && pending > self.limit + BOM.len() + 1;
+        if too_long {
+            self.head = self.buffer[self.start..self.start + HEAD_KEPT.min(pending)].to_vec();
+            self.skipping = true;
+            self.at_stream_start = false;
         }
-        if self.skipping.is_some() {
+        if self.skipping {
             self.buffer.clear();
             self.start = 0;
             self.scanned = 0;
         }
+        if too_long { Some(Frame::TooLong { head: &self.head }) } else { None }
     }
 }
 
@@ -201,15 +202,19 @@ mod tests {
     }
 
     #[test]
-    fn an_endless_line_does_not_fill_memory() {
+    fn an_endless_line_is_reported_once_and_does_not_fill_memory() {
         let mut decoder = Decoder::new(64 * 1024);
+        let mut reported = 0;
         for _ in 0..1_000 {
             decoder.push(&[b'a'; 10_000]);
-            assert_eq!(decoder.next_frame(), None);
+            while let Some(frame) = decoder.next_frame() {
+                assert!(matches!(frame, Frame::TooLong { head } if head.len() == HEAD_KEPT));
+                reported += 1;
+            }
         }
+        assert_eq!(reported, 1);
         assert!(decoder.buffer.capacity() < 512 * 1024, "{}", decoder.buffer.capacity());
         decoder.push(b"\nok\n");
-        assert!(matches!(decoder.next_frame(), Some(Frame::TooLong { head }) if head.len() == HEAD_KEPT));
         assert_eq!(decoder.next_frame(), Some(Frame::Line(b"ok")));
     }
 

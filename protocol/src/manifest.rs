@@ -12,7 +12,7 @@ use crate::name::{NameError, OperationName, PluginName};
 pub const CONCURRENCY_MAX: u32 = 256;
 
 /// What a plugin declares; unknown members are tolerated.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Manifest {
     /// The protocol version it picked.
     pub protocol: u32,
@@ -21,18 +21,23 @@ pub struct Manifest {
     /// Its version.
     pub version: String,
     /// What it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The plugins it uses.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub requires: BTreeMap<PluginName, Requirement>,
     /// Larger starts earlier within a level.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
     /// What it can do beyond the least.
     pub features: Features,
     /// JSON Schema of its configuration.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub config_schema: Option<Box<RawValue>>,
     /// What it offers, without the quarantined.
     pub operations: Vec<Operation>,
     /// Operations whose declaration is unusable, and why.
+    #[serde(skip)]
     pub quarantined: Vec<Quarantined>,
 }
 
@@ -235,8 +240,9 @@ impl Manifest {
             quarantined: Vec::new(),
         };
         manifest.features.concurrency = manifest.features.concurrency.clamp(1, CONCURRENCY_MAX);
-        let operations =
-            written.operations.ok_or_else(|| missing("operations", "\"operations\": [{\"name\": …, \"input_schema\": …}]"))?;
+        let operations = written
+            .operations
+            .ok_or_else(|| missing("operations", "\"operations\": [{\"name\": …, \"input_schema\": …}]"))?;
         let mut seen = BTreeSet::new();
         for raw in operations {
             match operation(&raw) {
@@ -328,7 +334,8 @@ mod tests {
                 "requires":{"auth":">=1.0","cities":{"version":"^2","optional":true},"any":{}}}"#,
         )
         .expect("usable");
-        let optional: Vec<bool> = manifest.requires.values().map(|requirement| requirement.optional).collect();
+        let optional: Vec<bool> =
+            manifest.requires.values().map(|requirement| requirement.optional).collect();
         assert_eq!(optional, [false, false, true]);
     }
 }

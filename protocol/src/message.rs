@@ -341,7 +341,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for LenientText<'a> {
 }
 
 fn digits(text: &[u8]) -> Option<u64> {
-    let plain = !text.is_empty() && text.iter().all(u8::is_ascii_digit) && (text[0] != b'0' || text.len() == 1);
+    let plain =
+        !text.is_empty() && text.iter().all(u8::is_ascii_digit) && (text[0] != b'0' || text.len() == 1);
     if plain { std::str::from_utf8(text).ok()?.parse().ok() } else { None }
 }
 
@@ -374,7 +375,8 @@ mod tests {
         assert!(matches!(request, Ok(Message::Request { .. })));
         let notification = Message::parse(br#"{"jsonrpc":"2.0","method":"log","params":{}}"#);
         assert!(matches!(notification, Ok(Message::Notification { .. })));
-        let null = Message::parse(br#"{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"x","more":1}}"#);
+        let null =
+            Message::parse(br#"{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"x","more":1}}"#);
         assert!(matches!(null, Ok(Message::Response { id: None, answer: Err(_) })));
     }
 
@@ -387,7 +389,10 @@ mod tests {
         assert!(refused("{}").contains("2.0"));
         assert!(refused(r#"{"jsonrpc":"2.0"}"#).contains("neither"));
         assert!(refused(r#"{"jsonrpc":"2.0","id":1}"#).contains("no \"method\""));
-        assert!(refused(r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}"#).contains("both"));
+        assert!(
+            refused(r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}"#)
+                .contains("both")
+        );
         assert!(refused(r#"{"jsonrpc":"2.0","id":null,"method":"x"}"#).contains("id"));
         assert!(refused("{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"data\":\"\u{0}").contains("not JSON"));
         let split = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"data\":\"\xE4\xB8\"}}";
@@ -397,7 +402,8 @@ mod tests {
     #[test]
     fn the_data_of_an_answer_is_taken_out_unparsed() {
         let line = r#"{"result":{"more":[1],"data":{"id":2512292042121000001, "x":1e400},"summary":"a \u00e9"},"jsonrpc":"2.0","id":7}"#;
-        let Ok(Message::Response { id: Some(id), answer: Ok(Answer::Object(object)) }) = Message::parse(line.as_bytes())
+        let Ok(Message::Response { id: Some(id), answer: Ok(Answer::Object(object)) }) =
+            Message::parse(line.as_bytes())
         else {
             panic!("not an answer");
         };
@@ -412,7 +418,10 @@ mod tests {
             let line = format!(r#"{{"jsonrpc":"2.0","id":0,"result":{result}}}"#);
             let parsed = Message::parse(line.as_bytes());
             assert!(matches!(parsed, Ok(Message::Response { answer: Ok(Answer::Other), .. })), "{result}");
-            assert_eq!(whole_result(line.as_bytes()).ok().map(RawValue::get), (result != "null").then_some(result));
+            assert_eq!(
+                whole_result(line.as_bytes()).ok().map(RawValue::get),
+                (result != "null").then_some(result)
+            );
         }
     }
 
@@ -437,7 +446,8 @@ mod tests {
 
     #[test]
     fn a_payload_on_several_lines_goes_out_on_one() {
-        let params = RawValue::from_string("{\r\n  \"n\": 18446744073709551616.10\n}".to_owned()).expect("JSON");
+        let params =
+            RawValue::from_string("{\r\n  \"n\": 18446744073709551616.10\n}".to_owned()).expect("JSON");
         let mut out = Vec::new();
         write_request(&mut out, 1, "call", &params).expect("serialises");
         let line = String::from_utf8(out).expect("UTF-8");

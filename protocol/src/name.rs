@@ -40,7 +40,9 @@ pub struct CallId(Arc<str>);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// Not a plugin's name.
-    #[error("{given:?} is not a plugin name: expected 1 to 64 letters, digits, '_' or '-', beginning with a letter or digit")]
+    #[error(
+        "{given:?} is not a plugin name: expected 1 to 64 letters, digits, '_' or '-', beginning with a letter or digit"
+    )]
     Plugin {
         /// What was given.
         given: String,
@@ -72,7 +74,11 @@ impl PluginName {
             && name.len() <= NAME_MAX
             && name.as_bytes()[0].is_ascii_alphanumeric()
             && name.bytes().all(legal);
-        if well_formed { Ok(PluginName(name.into())) } else { Err(NameError::Plugin { given: name.to_owned() }) }
+        if well_formed {
+            Ok(PluginName(name.into()))
+        } else {
+            Err(NameError::Plugin { given: name.to_owned() })
+        }
     }
 
     /// The name as text.

@@ -61,14 +61,25 @@ pub struct HostInfo {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct InitParams {
     /// The plugin's configuration, defaults filled in; an object.
+    #[serde(default = "no_config")]
     pub config: Box<RawValue>,
     /// A folder of the plugin's own that outlives its runs.
+    #[serde(default)]
     pub data_dir: String,
     /// The language to speak, a BCP 47 tag.
+    #[serde(default = "default_locale")]
     pub locale: String,
     /// The least level worth sending with `log`.
     #[serde(default = "default_log_level")]
     pub log_level: LogLevel,
+}
+
+fn no_config() -> Box<RawValue> {
+    RawValue::from_string("{}".to_owned()).expect("an empty object is JSON")
+}
+
+fn default_locale() -> String {
+    "en".to_owned()
 }
 
 fn default_log_level() -> LogLevel {
@@ -221,6 +232,20 @@ pub struct HostCallParams<'a> {
     pub arguments: Option<&'a RawValue>,
 }
 
+/// The result of `host/call`; a failure is a JSON-RPC error whose data carries the `cause`.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct HostCallResult<'a> {
+    /// What the other plugin gave.
+    #[serde(borrow)]
+    pub data: &'a RawValue,
+    /// Its one line about it.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Cow<'a, str>>,
+    /// The inner call's id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<CallId>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -236,7 +261,8 @@ mod tests {
 
     #[test]
     fn an_unknown_log_level_counts_as_info() {
-        let log: LogParams<'_> = serde_json::from_str(r#"{"level":"notice","message":"x"}"#).expect("tolerated");
+        let log: LogParams<'_> =
+            serde_json::from_str(r#"{"level":"notice","message":"x"}"#).expect("tolerated");
         assert_eq!(log.level, LogLevel::Info);
     }
 }

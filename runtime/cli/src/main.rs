@@ -1,2 +1,64 @@
-//! placeholder
-fn main() {}
+//! `plugd`: plugins for agents, from the command line.
+
+mod args;
+mod arguments;
+mod commands;
+mod context;
+mod detach;
+mod failure;
+mod output;
+mod render;
+mod runtime;
+mod settings;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::Cli;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::{Format, Output};
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return ExitCode::from(refuse(&error)),
+    };
+    let output = Output::new(cli.global.output, cli.global.quiet);
+    let context = Context { global: cli.global, output };
+    let code = match run(cli.command, &context) {
+        Ok(code) => code,
+        Err(failure) => {
+            context.output.failure(&failure);
+            failure.exit
+        }
+    };
+    ExitCode::from(code)
+}
+
+/// One thread is enough, and starts soonest: all real work is in the plugins' processes.
+fn run(command: args::Command, context: &Context) -> Result<u8, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::internal(format!("cannot start: {error}")))?;
+    let code = runtime.block_on(commands::run(command, context));
+    // A thread that still reads stdin must not hold up the exit.
+    runtime.shutdown_background();
+    code
+}
+
+/// Says what clap has to say: help on stdout, mistakes on stderr, or as the one JSON document.
+fn refuse(error: &clap::Error) -> u8 {
+    if !error.use_stderr() {
+        let _ = error.print();
+        return 0;
+    }
+    if args::wants_json(std::env::args_os()) {
+        Output::new(Format::Json, false).failure(&Failure::usage(args::one_line(error)));
+    } else {
+        let _ = error.print();
+    }
+    2
+}

@@ -1,0 +1,62 @@
+# The commands of this repository; `make help` lists them.
+
+CARGO ?= cargo
+PYTHON ?= python3
+TARGET_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))
+# Dependencies of the benches' peer double every build, so only the bench commands build it.
+NOT_PEER := --workspace --exclude plugd-bench-peer
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench bench-quick install clean tools examples release
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+demo: tools ## build, then run the whole story on real processes (under a minute after the build)
+	$(CARGO) build -p plugd -p plugd-example-tickets -p plugd-example-trip
+	@$(MAKE) --no-print-directory examples
+	PLUGD="$(TARGET_DIR)/debug/plugd" tests/demo.sh
+
+test: tools ## build what the tests need, then run all of them
+	$(CARGO) build --bins
+	@$(MAKE) --no-print-directory examples
+	$(CARGO) test
+
+check: tools ## formatting, lints, docs, layout, licences, syntax of the fixtures
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --all-targets $(NOT_PEER) -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps $(NOT_PEER)
+	$(CARGO) test -p plugd-tests --test tidy
+	tests/tidy/licences.sh
+	tests/tidy/syntax.sh
+
+bench: tools release ## measure everything and write docs/performance.md
+	$(CARGO) run --release -p plugd-bench -- full
+
+bench-quick: tools release ## the main figures as `name: value` lines, under two minutes
+	@$(CARGO) run --quiet --release -p plugd-bench -- quick
+
+install: ## install the plugd program with cargo
+	$(CARGO) install --path runtime/cli --locked
+
+clean: ## remove everything that was built
+	$(CARGO) clean
+	rm -rf example-plugins/tickets/bin example-plugins/trip/bin
+
+# The steps the commands above share.
+
+tools:
+	@command -v $(CARGO) >/dev/null || { \
+	  echo "plugd needs the Rust toolchain: install it with rustup (see rust-lang.org/tools/install)" >&2; exit 1; }
+	@command -v $(PYTHON) >/dev/null || { \
+	  echo "plugd needs python3 for its example plugins: apt-get install python3, or your system's way" >&2; exit 1; }
+
+# `install` puts a new file in place, so a plugin that is running keeps its own.
+examples:
+	@for name in tickets trip; do \
+	  mkdir -p example-plugins/$$name/bin && \
+	  install -m 755 "$(TARGET_DIR)/debug/plugd-example-$$name" example-plugins/$$name/bin/$$name || exit 1; \
+	done
+
+release:
+	@$(CARGO) build --quiet --release -p plugd -p plugd-bench -p plugd-bench-peer

@@ -1,0 +1,149 @@
+//! What a handler says when it fails, and how that goes over the wire.
+
+use std::fmt;
+
+use plugd_protocol::error::{Cause, ErrorData, RpcError, rpc_code};
+use serde_json::value::{RawValue, to_raw_value};
+
+/// A failure in the plugin's own words.
+///
+/// Any `std::error::Error` turns into one with `?`; its text becomes the message. A failure that
+/// callers should tell from others gets a name, and a hint where they can do something about it:
+///
+/// ```
+/// # use plugd_sdk::Error;
+/// let error = Error::new("ticket_not_found", "no ticket TK-20241215-009")
+///     .hint("`tickets.list_open` shows the tickets there are");
+/// assert_eq!(error.name.as_deref(), Some("ticket_not_found"));
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Error {
+    /// The failure's name in snake case, for programs.
+    pub name: Option<String>,
+    /// What happened, for people.
+    pub message: String,
+    /// What the caller can do about it.
+    pub hint: Option<String>,
+    /// Whether the same call may succeed later.
+    pub retryable: bool,
+    /// The inner call that failed, where this came from [`Context::host_call`](crate::Context::host_call).
+    pub cause: Option<Box<Cause>>,
+    code: i64,
+}
+
+impl Error {
+    /// A named failure.
+    pub fn new(name: impl Into<String>, message: impl Into<String>) -> Error {
+        Error { name: Some(name.into()), ..Error::message(message) }
+    }
+
+    /// A failure without a name of its own.
+    pub fn message(message: impl Into<String>) -> Error {
+        Error::coded(rpc_code::OPERATION_FAILED, message)
+    }
+
+    /// The answer to a call that stopped because it was cancelled.
+    pub fn cancelled() -> Error {
+        Error::coded(rpc_code::CANCELLED, "the call was cancelled")
+    }
+
+    /// Says what the caller can do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Error {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Says that the same call may succeed later.
+    #[must_use]
+    pub fn retryable(mut self) -> Error {
+        self.retryable = true;
+        self
+    }
+
+    /// Whether this is the answer to a cancelled call.
+    pub fn is_cancelled(&self) -> bool {
+        self.code == rpc_code::CANCELLED
+    }
+
+    /// The JSON-RPC code it has on the wire.
+    pub fn code(&self) -> i64 {
+        self.code
+    }
+
+    pub(crate) fn coded(code: i64, message: impl Into<String>) -> Error {
+        Error { name: None, message: message.into(), hint: None, retryable: false, cause: None, code }
+    }
+
+    pub(crate) fn to_rpc(&self) -> RpcError {
+        let data = ErrorData {
+            name: self.name.clone(),
+            hint: self.hint.clone(),
+            retryable: self.retryable,
+            cause: self.cause.clone(),
+        };
+        RpcError { code: self.code, message: self.message.clone(), data: raw_unless_empty(&data) }
+    }
+
+    pub(crate) fn from_rpc(error: RpcError) -> Error {
+        let data: ErrorData =
+            error.data.and_then(|data| serde_json::from_str(data.get()).ok()).unwrap_or_default();
+        Error {
+            name: data.name,
+            message: error.message,
+            hint: data.hint,
+            retryable: data.retryable,
+            cause: data.cause,
+            code: error.code,
+        }
+    }
+}
+
+fn raw_unless_empty(data: &ErrorData) -> Option<Box<RawValue>> {
+    if *data == ErrorData::default() { None } else { to_raw_value(data).ok() }
+}
+
+/// Shows the message.
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+// `Error` must not be a `std::error::Error` itself, or this would overlap `From<T> for T`.
+impl<E: std::error::Error> From<E> for Error {
+    fn from(error: E) -> Error {
+        Error::message(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_error_converts_and_keeps_its_words() {
+        fn parse() -> Result<u8, Error> {
+            Ok("x".parse::<u8>()?)
+        }
+        let error = parse().expect_err("no number");
+        assert_eq!(error.message, "invalid digit found in string");
+        assert_eq!(error.code(), rpc_code::OPERATION_FAILED);
+        assert!(error.to_rpc().data.is_none(), "nothing to say is not said");
+    }
+
+    #[test]
+    fn a_failed_inner_call_keeps_its_cause_through_the_wire() {
+        let wire = r#"{"code":3,"message":"weather is down","data":{"name":"stopped","retryable":true,"cause":
+            {"operation":"weather.get_weather","call_id":"c-2","error":
+              {"code":6003,"name":"stopped","message":"m","retryable":false,"outcome":"not_run"}}}}"#;
+        let received: RpcError = serde_json::from_str(wire).expect("an error object");
+        let error = Error::from_rpc(received).hint("start it");
+        let sent = Error::from_rpc(error.to_rpc());
+        assert_eq!(sent, error);
+        let cause = sent.cause.expect("kept");
+        assert_eq!(cause.operation.to_string(), "weather.get_weather");
+        assert_eq!(cause.error.code, 6003);
+    }
+}

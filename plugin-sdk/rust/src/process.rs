@@ -1,0 +1,84 @@
+//! The plugin as a process: its arguments, its terminal, its standard streams, its end.
+
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+use plugd_protocol::Manifest;
+
+use crate::error::Error;
+use crate::plugin::Plugin;
+use crate::serve::Session;
+use crate::stdio;
+use crate::wire::Wire;
+
+/// The exit code that means: starting me again would not help.
+const EXIT_PERMANENT: u8 = 125;
+
+/// Runs a plugin in this process.
+pub(crate) fn run<S: Send + Sync + 'static>(plugin: Plugin<S>) -> ExitCode {
+    let manifest = match plugin.manifest() {
+        Ok(manifest) => manifest,
+        Err(error) => return fail(EXIT_PERMANENT, &error),
+    };
+    let asked = std::env::args().nth(1).unwrap_or_default();
+    match asked.as_str() {
+        "--describe" => return print(&serde_json::to_string_pretty(&manifest).unwrap_or_default()),
+        "--version" | "-V" => return print(&format!("{} {}", manifest.name, manifest.version)),
+        "--help" | "-h" => return print(&usage(&manifest)),
+        _ if io::stdin().is_terminal() => return print(&usage(&manifest)),
+        _ => {}
+    }
+    let (input, output) = match stdio::take() {
+        Ok(streams) => streams,
+        Err(error) => return fail(1, &Error::message(format!("cannot set up the streams: {error}"))),
+    };
+    let session = Session::new(plugin, manifest, Wire::new(Box::new(output), || std::process::exit(0)));
+    session.serve(input);
+    // Handlers may still run: returning from main ends them with the process.
+    ExitCode::SUCCESS
+}
+
+/// Printed text is for people; a closed terminal is no failure of the plugin.
+fn print(text: &str) -> ExitCode {
+    match writeln!(io::stdout(), "{}", text.trim_end()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn fail(code: u8, error: &Error) -> ExitCode {
+    // Where even stderr is gone, the exit code is all there is to say.
+    drop(writeln!(io::stderr(), "{error}"));
+    ExitCode::from(code)
+}
+
+/// What it is and how to use it, for someone who started it by hand.
+fn usage(manifest: &Manifest) -> String {
+    let program = std::env::args().next().unwrap_or_else(|| manifest.name.clone());
+    let mut text = format!("{} {}, a plugd plugin\n", manifest.name, manifest.version);
+    if let Some(description) = &manifest.description {
+        text += &format!("{description}\n");
+    }
+    text += "\nOperations:\n";
+    let width = manifest.operations.iter().map(|operation| operation.name.as_str().len()).max().unwrap_or(0);
+    for operation in &manifest.operations {
+        let described = operation.description.as_deref().unwrap_or("(no description)");
+        let sentence = described.split_inclusive(". ").next().unwrap_or_default().trim_end();
+        text += &format!("  {:width$}  {}\n", operation.name, sentence.replace('\n', " "));
+    }
+    text += &format!(
+        "\nIt speaks JSON-RPC over stdin and stdout, one message a line, and is started by plugd.\n\
+         Add it to plugd.toml:\n\n  [plugins.{}]\n  command = [{program:?}]\n\n\
+         Or try it:\n\n  {program} --describe\n",
+        manifest.name
+    );
+    if let Some(operation) = manifest.operations.first() {
+        text += &format!(
+            "  echo '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"init\",\"params\":{{\"config\":{{}}}}}}\n  \
+             {{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"call\",\"params\":{{\"operation\":\"{}\",\
+             \"arguments\":{{}},\"context\":{{\"call_id\":\"by-hand\",\"deadline_ms\":30000}}}}}}' | {program}\n",
+            operation.name
+        );
+    }
+    text
+}

@@ -1,0 +1,79 @@
+//! What every command has at hand: the global options, the configuration, and a way to a runtime.
+
+use std::path::PathBuf;
+
+use plugd_daemon::Limits;
+use plugd_daemon::client::{Client, ConnectError};
+use plugd_engine::Opening;
+
+use crate::args::Global;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::runtime::Runtime;
+use crate::settings::Settings;
+
+/// What every command has at hand.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) global: Global,
+    pub(crate) output: Output,
+}
+
+impl Context {
+    /// The configuration, found and loaded.
+    pub(crate) fn settings(&self) -> Result<Settings, Failure> {
+        Ok(Settings::load(self.global.config.as_deref())?)
+    }
+
+    /// The daemon; an error where none runs.
+    pub(crate) async fn daemon(&self) -> Result<Client, Failure> {
+        self.start_log(None);
+        let (socket, limits) = self.address(None)?;
+        Ok(Client::connect_with(&socket, limits).await?)
+    }
+
+    /// The daemon, or the engine in this process where none runs.
+    pub(crate) async fn runtime(&self, opening: Opening) -> Result<Runtime, Failure> {
+        self.start_log(None);
+        let mut settings = None;
+        let (socket, limits) = self.address(Some(&mut settings))?;
+        match Client::connect_with(&socket, limits).await {
+            Ok(client) => Ok(Runtime::Daemon(client)),
+            Err(ConnectError::NotRunning { .. }) => {
+                let settings = match settings {
+                    Some(settings) => settings,
+                    None => self.settings()?,
+                };
+                Runtime::embedded(settings.config, opening).await
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Where the daemon is; reads the config only if `--socket` does not say.
+    fn address(&self, keep: Option<&mut Option<Settings>>) -> Result<(PathBuf, Limits), Failure> {
+        if let Some(socket) = &self.global.socket {
+            return Ok((socket.clone(), Limits::default()));
+        }
+        let settings = self.settings()?;
+        let address = (settings.socket(), settings.limits());
+        if let Some(keep) = keep {
+            *keep = Some(settings);
+        }
+        Ok(address)
+    }
+
+    /// Logs to stderr as `--log` asks, or else as `default` does, or else not at all.
+    pub(crate) fn start_log(&self, default: Option<&str>) {
+        let Some(filter) = self.global.log.as_deref().or(default) else { return };
+        let filter = tracing_subscriber::EnvFilter::builder().parse_lossy(filter);
+        let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
+        let started = tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_writer(std::io::stderr)
+            .with_ansi(terminal && std::env::var_os("NO_COLOR").is_none())
+            .try_init();
+        // It fails only where a log was started before, which will do.
+        drop(started);
+    }
+}

@@ -1,0 +1,120 @@
+//! Why a command did not succeed: an error for people and programs, and an exit code.
+
+use plugd_daemon::client::{ClientError, ConnectError};
+use plugd_daemon::{BindError, ServeError};
+use plugd_engine::OpenError;
+use plugd_engine::config::ConfigError;
+use plugd_protocol::{CallError, ErrorKind};
+
+/// A command's failure.
+#[derive(Debug, Clone)]
+pub(crate) struct Failure {
+    pub(crate) error: CallError,
+    pub(crate) exit: u8,
+}
+
+impl Failure {
+    /// The command line is wrong.
+    pub(crate) fn usage(message: impl Into<String>) -> Failure {
+        CallError::new(ErrorKind::MalformedRequest, message).hint("`plugd help` shows the forms there are").into()
+    }
+
+    /// A name that is not one, or not of anything there is.
+    pub(crate) fn not_a_name(message: impl std::fmt::Display) -> Failure {
+        CallError::new(ErrorKind::UnknownPlugin, message.to_string()).into()
+    }
+
+    /// The arguments are no JSON.
+    pub(crate) fn unreadable_arguments(message: impl Into<String>) -> Failure {
+        CallError::new(ErrorKind::UnreadableArguments, message).into()
+    }
+
+    /// Something failed that is nobody's mistake.
+    pub(crate) fn internal(message: impl Into<String>) -> Failure {
+        CallError::new(ErrorKind::Internal, message).into()
+    }
+
+    /// The machine did not let us, as the message says.
+    pub(crate) fn environment(message: impl Into<String>, hint: &str) -> Failure {
+        named(ErrorKind::Internal, "cannot_serve", message.into(), hint)
+    }
+}
+
+fn named(kind: ErrorKind, name: &str, message: String, hint: &str) -> Failure {
+    let mut error = CallError::new(kind, message).hint(hint);
+    name.clone_into(&mut error.name);
+    error.into()
+}
+
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Failure {
+        let exit = error.exit_code();
+        Failure { error, exit }
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Failure {
+        let hint = "`plugd config schema` describes the file, `plugd config check` reads it";
+        named(ErrorKind::MalformedRequest, "invalid_config", error.to_string(), hint)
+    }
+}
+
+impl From<ConnectError> for Failure {
+    fn from(error: ConnectError) -> Failure {
+        let kind = ErrorKind::DaemonUnreachable;
+        let failure = CallError::new(kind, error.to_string());
+        match error {
+            ConnectError::NotRunning { .. } => failure.into(),
+            ConnectError::Io { .. } => failure.hint("the socket must belong to the user who calls").into(),
+            ConnectError::Refused { .. } => {
+                failure.hint("name the daemon's own socket with --socket or in plugd.toml").into()
+            }
+        }
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Failure {
+        let message = error.to_string();
+        match error {
+            ClientError::Command(error) => (*error).into(),
+            ClientError::Malformed { .. } => CallError::new(ErrorKind::MalformedRequest, message)
+                .hint("program and daemon may be of different versions: `plugd status` shows the daemon's")
+                .into(),
+            ClientError::Lost(_) => CallError::new(ErrorKind::DaemonUnreachable, message)
+                .hint("`plugd status` tells whether it still runs")
+                .outcome(plugd_protocol::Outcome::Unknown)
+                .into(),
+        }
+    }
+}
+
+impl From<BindError> for Failure {
+    fn from(error: BindError) -> Failure {
+        let message = error.to_string();
+        match error {
+            BindError::AlreadyRunning { .. } => {
+                named(ErrorKind::Internal, "already_running", message, "`plugd status` shows how it is")
+            }
+            BindError::PathTooLong { .. }
+            | BindError::Folder { .. }
+            | BindError::NotASocket { .. }
+            | BindError::Io { .. } => {
+                Failure::environment(message, "another socket can be named with --socket or daemon.socket")
+            }
+        }
+    }
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Failure {
+        Failure::environment(error.to_string(), "another folder can be named with daemon.state_dir")
+    }
+}
+
+impl From<ServeError> for Failure {
+    fn from(error: ServeError) -> Failure {
+        Failure::environment(error.to_string(), "try again; the log says more with --log debug")
+    }
+}

@@ -1,0 +1,247 @@
+//! What a schema must be before it is compiled: closed in itself, bounded, and without empty loops.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::document::{Document, Located, Unresolved, is_schema};
+
+/// A schema may be nested this deeply; hand-written ones rarely pass 12.
+pub(crate) const SCHEMA_DEPTH_MAX: usize = 64;
+
+/// So many schemas in a row may look at one value (`$ref` to `allOf` to `$ref` …).
+///
+/// The validator recurses once for each, for every level of the arguments.
+pub(crate) const IN_PLACE_DEPTH_MAX: usize = 24;
+
+/// So many schemas altogether may look at one value; alternatives of alternatives multiply.
+pub(crate) const IN_PLACE_MAX: usize = 4_096;
+
+/// How deep a schema may become once its references are followed, each target counted once.
+///
+/// The compiler recurses that deep.
+pub(crate) const UNFOLDED_DEPTH_MAX: usize = 512;
+
+/// Why a schema cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SchemaError {
+    /// Neither an object nor a boolean.
+    #[error("a schema is a JSON object such as {{\"type\": \"object\"}}; this is {found}")]
+    NotASchema {
+        /// What it is.
+        found: String,
+    },
+    /// Nested or referenced too deeply.
+    #[error("the schema is too deep: {what}, and at most {limit} are allowed")]
+    TooDeep {
+        /// What is too deep.
+        what: String,
+        /// How much would be allowed.
+        limit: usize,
+    },
+    /// A reference leaves the schema.
+    #[error(
+        "the reference {reference:?} leaves the schema; nothing is fetched from the network or from files: put the definition under \"$defs\" and write {{\"$ref\": \"#/$defs/NAME\"}}"
+    )]
+    External {
+        /// The reference.
+        reference: String,
+    },
+    /// A reference to nothing.
+    #[error("the reference {reference:?} points to nothing in the schema")]
+    Dangling {
+        /// The reference.
+        reference: String,
+    },
+    /// A schema that means itself.
+    #[error(
+        "the reference {reference:?} leads back to itself without looking at anything deeper, so checking against it would never end"
+    )]
+    Loop {
+        /// One reference on the loop.
+        reference: String,
+    },
+    /// Another dialect of JSON Schema.
+    #[error("the schema's \"$schema\" is {found:?}: write it in JSON Schema 2020-12 or draft-07")]
+    Dialect {
+        /// What it says it is.
+        found: String,
+    },
+    /// Not valid by the rules of JSON Schema itself.
+    #[error("the schema is not valid{}: {message}", if at.is_empty() { String::new() } else { format!(" at {at}") })]
+    Invalid {
+        /// A JSON Pointer into the schema.
+        at: String,
+        /// What is wrong there.
+        message: String,
+    },
+}
+
+/// Parses a schema and refuses everything that could hurt whoever compiles or uses it.
+pub(crate) fn parse(schema: &RawValue) -> Result<Value, SchemaError> {
+    let too_deep = || SchemaError::TooDeep {
+        what: "objects and lists are nested deeper than that".to_owned(),
+        limit: SCHEMA_DEPTH_MAX,
+    };
+    let value: Value = serde_json::from_str(schema.get()).map_err(|error| {
+        if error.to_string().starts_with("recursion limit") {
+            return too_deep();
+        }
+        SchemaError::Invalid { at: String::new(), message: error.to_string() }
+    })?;
+    if !is_schema(&value) {
+        return Err(SchemaError::NotASchema { found: crate::words::given(&value) });
+    }
+    if depth(&value) > SCHEMA_DEPTH_MAX {
+        return Err(too_deep());
+    }
+    check_dialect(&value)?;
+    check_references(&value)?;
+    Ok(value)
+}
+
+fn check_dialect(schema: &Value) -> Result<(), SchemaError> {
+    let Some(declared) = schema.get("$schema") else { return Ok(()) };
+    let text = declared.as_str().unwrap_or_default();
+    let name = text.trim_end_matches('#').trim_start_matches("https").trim_start_matches("http");
+    match name {
+        "://json-schema.org/draft/2020-12/schema" | "://json-schema.org/draft-07/schema" => Ok(()),
+        _ => Err(SchemaError::Dialect { found: declared.as_str().unwrap_or("no text").to_owned() }),
+    }
+}
+
+/// How deeply a value is nested; a scalar or an empty schema is 1.
+fn depth(value: &Value) -> usize {
+    let mut deepest = 0;
+    let mut open = vec![(value, 1)];
+    while let Some((value, depth)) = open.pop() {
+        deepest = deepest.max(depth);
+        match value {
+            Value::Object(members) => open.extend(members.values().map(|value| (value, depth + 1))),
+            Value::Array(items) => open.extend(items.iter().map(|value| (value, depth + 1))),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    deepest
+}
+
+/// One step from a schema to another that sees the same value.
+struct Step {
+    to: *const Value,
+    /// The reference taken, where it was one.
+    reference: Option<String>,
+}
+
+type Steps = HashMap<*const Value, Vec<Step>>;
+
+fn check_references(root: &Value) -> Result<(), SchemaError> {
+    let document = Document::new(root);
+    let mut steps: Steps = HashMap::new();
+    let mut targets: HashSet<*const Value> = HashSet::new();
+    let mut unfolded = depth(root);
+    let mut open = vec![document.root()];
+    while let Some(here) = open.pop() {
+        let address = std::ptr::from_ref(here.value);
+        if steps.contains_key(&address) {
+            continue;
+        }
+        let mut in_place = Vec::new();
+        for inner in here.in_place() {
+            in_place.push(Step { to: inner.value, reference: None });
+            open.push(inner);
+        }
+        for reference in here.references() {
+            for target in resolve(&document, here, reference)? {
+                if targets.insert(target.value) {
+                    unfolded += depth(target.value);
+                }
+                in_place.push(Step { to: target.value, reference: Some(reference.to_owned()) });
+                open.push(target);
+            }
+        }
+        steps.insert(address, in_place);
+        open.extend(here.deeper());
+    }
+    if unfolded > UNFOLDED_DEPTH_MAX {
+        let what = format!("with its references followed it is up to {unfolded} levels deep");
+        return Err(SchemaError::TooDeep { what, limit: UNFOLDED_DEPTH_MAX });
+    }
+    check_loops(&steps)
+}
+
+fn resolve<'a>(
+    document: &Document<'a>,
+    from: Located<'a>,
+    reference: &str,
+) -> Result<Vec<Located<'a>>, SchemaError> {
+    let found = document.resolve(from, reference).map_err(|why| match why {
+        Unresolved::External => SchemaError::External { reference: reference.to_owned() },
+        Unresolved::Missing => SchemaError::Dangling { reference: reference.to_owned() },
+    })?;
+    match found.iter().find(|target| !is_schema(target.value)) {
+        Some(_) => Err(SchemaError::Dangling { reference: reference.to_owned() }),
+        None => Ok(found),
+    }
+}
+
+/// How far and how wide the steps go on from a schema.
+#[derive(Clone, Copy)]
+struct Reach {
+    chain: usize,
+    total: usize,
+}
+
+impl Reach {
+    fn over(onward: &[Step], known: &HashMap<*const Value, Reach>) -> Result<Reach, SchemaError> {
+        let below = || onward.iter().filter_map(|step| known.get(&step.to));
+        let reach = Reach {
+            chain: below().map(|below| below.chain + 1).max().unwrap_or(0),
+            total: below().fold(1, |total, below| total + below.total),
+        };
+        let limits = [
+            (reach.chain, IN_PLACE_DEPTH_MAX, "more schemas in a row apply to one and the same value"),
+            (reach.total, IN_PLACE_MAX, "more schemas altogether apply to one and the same value"),
+        ];
+        match limits.into_iter().find(|(is, limit, _)| is > limit) {
+            Some((_, limit, what)) => Err(SchemaError::TooDeep { what: what.to_owned(), limit }),
+            None => Ok(reach),
+        }
+    }
+}
+
+/// Finds a loop, or too long a way, among steps that consume nothing; without recursion.
+fn check_loops(steps: &Steps) -> Result<(), SchemaError> {
+    let mut reaches: HashMap<*const Value, Reach> = HashMap::new();
+    for &start in steps.keys() {
+        // The way from `start` to here: each schema with the number of its next step.
+        let mut way: Vec<(*const Value, usize)> = vec![(start, 0)];
+        let mut on_way: HashSet<*const Value> = HashSet::from([start]);
+        while let Some(&mut (here, ref mut next)) = way.last_mut() {
+            let onward = steps.get(&here).map(Vec::as_slice).unwrap_or_default();
+            let known = reaches.contains_key(&here);
+            if let Some(step) = onward.get(*next).filter(|_| !known) {
+                *next += 1;
+                if on_way.contains(&step.to) {
+                    return Err(SchemaError::Loop { reference: reference_on(steps, &way, step) });
+                }
+                on_way.insert(step.to);
+                way.push((step.to, 0));
+                continue;
+            }
+            if !known {
+                reaches.insert(here, Reach::over(onward, &reaches)?);
+            }
+            on_way.remove(&here);
+            way.pop();
+        }
+    }
+    Ok(())
+}
+
+/// A reference on the loop that `closing` closes; there is one, for only references lead back.
+fn reference_on(steps: &Steps, way: &[(*const Value, usize)], closing: &Step) -> String {
+    let taken = way.iter().rev().filter_map(|(at, next)| steps.get(at)?.get(next.checked_sub(1)?));
+    std::iter::once(closing).chain(taken).find_map(|step| step.reference.clone()).unwrap_or_default()
+}

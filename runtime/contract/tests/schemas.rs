@@ -1,0 +1,122 @@
+//! Schemas that must be refused, each with its reason, and those that must not be.
+
+use plugd_contract::{Contract, SchemaError};
+use serde_json::value::RawValue;
+
+fn compile(schema: &str) -> Result<Contract, SchemaError> {
+    Contract::compile(&RawValue::from_string(schema.to_owned()).expect("the test's own JSON"))
+}
+
+#[track_caller]
+fn refused(schema: &str, reason: &str) {
+    let error = compile(schema).expect_err("must be refused").to_string();
+    assert!(error.contains(reason), "{error:?} does not say {reason:?}");
+}
+
+#[test]
+fn a_schema_that_is_none_is_refused() {
+    refused("[]", "a schema is a JSON object such as {\"type\": \"object\"}; this is array []");
+    refused("null", "this is null");
+    refused(r#"{"type":"strnig"}"#, "not valid at /type");
+    refused(r#"{"properties":{"a":{"minLength":-1}}}"#, "not valid at /properties/a/minLength");
+    refused(r#"{"$schema":"http://json-schema.org/draft-04/schema#"}"#, "2020-12 or draft-07");
+    refused(r#"{"properties":{"a":{"pattern":"("}}}"#, "not valid at /properties/a/pattern");
+    refused(r#"{"properties":{"a":{"pattern":"^(?=a)b"}}}"#, "not valid");
+    refused(r#"{"properties":{"a":{"pattern":"^(((a{1,999}){1,999}){1,999})$"}}}"#, "not valid");
+}
+
+#[test]
+fn nothing_is_fetched_from_anywhere() {
+    for reference in ["http://127.0.0.1:9/x", "file:///etc/passwd", "other.json", "https://json-schema.org/draft/2020-12/schema"] {
+        refused(&format!(r#"{{"properties":{{"a":{{"$ref":"{reference}"}}}}}}"#), "leaves the schema");
+    }
+    refused(r##"{"$ref":"#/$defs/gone"}"##, "points to nothing");
+    refused(r##"{"$ref":"#gone"}"##, "points to nothing");
+    refused(r##"{"properties":{"a":{"$ref":"#/properties/a/enum"},"enum":[1]}}"##, "points to nothing");
+}
+
+#[test]
+fn a_schema_that_means_itself_is_refused() {
+    for schema in [
+        r##"{"$ref":"#"}"##,
+        r##"{"$ref":""}"##,
+        r##"{"$dynamicRef":"#"}"##,
+        r##"{"allOf":[{"$ref":"#"}]}"##,
+        r##"{"not":{"$ref":"#"}}"##,
+        r##"{"if":{"$ref":"#"}}"##,
+        r##"{"dependentSchemas":{"a":{"$ref":"#"}}}"##,
+        r##"{"$ref":"#/$defs/a","$defs":{"a":{"allOf":[{"$ref":"#/$defs/b"}]},"b":{"anyOf":[{"$ref":"#/$defs/a"}]}}}"##,
+        r##"{"properties":{"x":{"$ref":"#/$defs/a"}},"$defs":{"a":{"$ref":"#/$defs/a"}}}"##,
+        r##"{"$ref":"#me","$anchor":"me"}"##,
+        r##"{"$dynamicRef":"#me","$dynamicAnchor":"me"}"##,
+        r##"{"$id":"https://example.org/me","$ref":"https://example.org/me"}"##,
+        r##"{"$defs":{"in":{"$id":"https://example.org/in","allOf":[{"$ref":"#"}]}}}"##,
+        r##"{"$ref":"#/x-other/a","x-other":{"a":{"$ref":"#/x-other/a"}}}"##,
+        r##"{"$ref":"#/%24defs/a","$defs":{"a":{"$ref":"#/%24defs/a"}}}"##,
+    ] {
+        refused(schema, "leads back to itself");
+    }
+}
+
+#[test]
+fn recursion_that_looks_deeper_is_fine() {
+    for schema in [
+        r##"{"properties":{"child":{"$ref":"#"}}}"##,
+        r##"{"properties":{"list":{"items":{"$ref":"#"}}}}"##,
+        r##"{"$ref":"#/$defs/node","$defs":{"node":{"type":"object","properties":{"next":{"anyOf":[{"type":"null"},{"$ref":"#/$defs/node"}]}}}}}"##,
+        r##"{"properties":{"$ref":{"type":"string"}}}"##,
+        r##"{"properties":{"a":{"const":{"$ref":"#"},"default":{"$ref":"http://x/"}}}}"##,
+        r##"{"$defs":{"i":{"$id":"https://example.org/i","type":"integer"}},"properties":{"a":{"$ref":"https://example.org/i"}}}"##,
+    ] {
+        compile(schema).unwrap_or_else(|error| panic!("{schema}: {error}"));
+    }
+}
+
+#[test]
+fn a_schema_too_deep_is_refused() {
+    let nested = |levels: usize| format!("{}{{}}{}", r#"{"not":"#.repeat(levels), "}".repeat(levels));
+    compile(&nested(20)).expect("deep enough for anybody");
+    refused(&nested(64), "too deep");
+    refused(&nested(100_000), "too deep");
+    let deep = |levels: usize| format!("{}{{}}{}", r#"{"items":"#.repeat(levels), "}".repeat(levels));
+    compile(&deep(63)).expect("at the limit");
+    refused(&deep(64), "too deep");
+}
+
+/// A chain of `$defs` that lead to one another, each by way of `link`.
+fn chain(length: usize, link: impl Fn(usize) -> String) -> String {
+    let defs: Vec<String> = (0..length).map(|index| format!(r#""d{index}":{}"#, link(index + 1))).collect();
+    format!(r##"{{"$ref":"#/$defs/d0","$defs":{{{},"d{length}":{{}}}}}}"##, defs.join(","))
+}
+
+#[test]
+fn long_chains_and_wide_trees_of_references_are_refused() {
+    refused(&chain(10_000, |next| format!(r##"{{"$ref":"#/$defs/d{next}"}}"##)), "too deep");
+    refused(&chain(10_000, |next| format!(r##"{{"items":{{"$ref":"#/$defs/d{next}"}}}}"##)), "too deep");
+    refused(
+        &chain(20, |next| format!(r##"{{"anyOf":[{{"$ref":"#/$defs/d{next}"}},{{"$ref":"#/$defs/d{next}"}}]}}"##)),
+        "too deep",
+    );
+}
+
+/// The worst that is let through must fit on the smallest stack a call is checked on.
+#[test]
+fn the_deepest_schema_allowed_fits_a_thread_of_two_mebibytes() {
+    let worst = || {
+        let chain = chain(150, |next| format!(r##"{{"items":{{"$ref":"#/$defs/d{next}"}}}}"##));
+        drop(compile(&chain).expect("within the limits"));
+        // Nine in-place steps for each of as many levels as arguments can have.
+        let mut inner = r##"{"properties":{"x":{"$ref":"#"}}}"##.to_owned();
+        for _ in 0..20 {
+            inner = format!(r#"{{"allOf":[{inner}]}}"#);
+        }
+        let contract = compile(&inner).expect("within the limits");
+        let nested = |core: &str| format!("{}{core}{}", r#"{"x":"#.repeat(126), "}".repeat(126));
+        let check = |json: String| contract.check(&RawValue::from_string(json).expect("JSON"));
+        check(nested("{}")).expect("valid");
+        assert_eq!(check(nested(r#"{"y":1}"#)).expect_err("unknown key").len(), 1);
+        assert_eq!(check(format!("{}{}", "[".repeat(100_000), "]".repeat(100_000))).expect_err("too deep").len(), 1);
+    };
+    let thread = std::thread::Builder::new().stack_size(2 * 1024 * 1024).spawn(worst).expect("a thread");
+    thread.join().expect("neither overflow nor panic");
+}

@@ -1,0 +1,48 @@
+//! The signals a daemon obeys: SIGTERM and SIGINT end it, SIGHUP applies the configuration.
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// The daemon's signals, caught from the moment this exists.
+#[derive(Debug)]
+pub struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+/// What a signal asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// Stop everything and leave.
+    Stop,
+    /// Apply the configuration.
+    Reload,
+}
+
+impl Signals {
+    /// Catches them; needs a runtime.
+    ///
+    /// # Errors
+    /// What the system said when it refused a handler.
+    pub fn catch() -> std::io::Result<Signals> {
+        Ok(Signals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// The next signal; cancel safe.
+    pub async fn next(&mut self) -> Asked {
+        tokio::select! {
+            _ = self.terminate.recv() => Asked::Stop,
+            _ = self.interrupt.recv() => Asked::Stop,
+            _ = self.hangup.recv() => Asked::Reload,
+        }
+    }
+
+    /// The next signal to stop, passing over all others; cancel safe.
+    pub async fn stop(&mut self) {
+        while self.next().await != Asked::Stop {}
+    }
+}

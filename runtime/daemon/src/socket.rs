@@ -1,0 +1,321 @@
+//! The control socket's place in the file system: private, locked before bind, never stolen.
+
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, OFlags, flock};
+
+/// The kernel's limit for a socket's path (`sun_path` less its closing zero).
+const PATH_MAX: usize = 107;
+
+/// A bound, listening control socket, locked for as long as this lives.
+///
+/// Dropping it removes the socket file, unless another one lies there by then. The lock file
+/// stays: removing it would let two daemons hold locks on two files of one name.
+#[derive(Debug)]
+pub struct ControlSocket {
+    listener: UnixListener,
+    path: PathBuf,
+    /// Device and inode of the file we bound.
+    identity: (u64, u64),
+    /// Held, never read: closing it gives the lock back.
+    _lock: File,
+}
+
+/// Why the socket could not be taken.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// Another daemon has it.
+    #[error(
+        "already running, pid {pid} (socket {socket}): use it, or end it with `plugd shutdown`",
+        pid = pid.map_or_else(|| "unknown".to_owned(), |pid| pid.to_string()),
+        socket = socket.display()
+    )]
+    AlreadyRunning {
+        /// Its process, as its lock file says; for messages only.
+        pid: Option<u32>,
+        /// The socket.
+        socket: PathBuf,
+    },
+    /// The path does not fit into a socket address.
+    #[error(
+        "the socket path {path} has {length} bytes and at most {PATH_MAX} fit: set daemon.socket to a shorter one",
+        path = path.display()
+    )]
+    PathTooLong {
+        /// The path.
+        path: PathBuf,
+        /// Its length.
+        length: usize,
+    },
+    /// The folder cannot be used.
+    #[error("the socket's folder {dir} {problem}", dir = dir.display())]
+    Folder {
+        /// Which.
+        dir: PathBuf,
+        /// What is wrong with it and what to do.
+        problem: String,
+    },
+    /// Something that is no socket lies there.
+    #[error(
+        "{path} exists and is no socket: move it away, or set daemon.socket to another path",
+        path = path.display()
+    )]
+    NotASocket {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The system refused.
+    #[error("cannot {action} {path}: {source}", path = path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+}
+
+impl ControlSocket {
+    /// Takes the socket: folder 0700, lock, then a socket that is 0600 before it has its name.
+    ///
+    /// # Errors
+    /// [`BindError`]; a daemon that has the socket already is left unharmed.
+    pub fn bind(path: &Path) -> Result<ControlSocket, BindError> {
+        let path = std::path::absolute(path).map_err(failed("use", path))?;
+        let (Some(dir), Some(_)) = (path.parent(), path.file_name()) else {
+            return Err(BindError::NotASocket { path });
+        };
+        // Bound under this name first, so that the socket is private before anyone can find it.
+        let unfinished = dir.join(format!(".{}", std::process::id()));
+        for candidate in [&path, &unfinished] {
+            let length = candidate.as_os_str().len();
+            if length > PATH_MAX {
+                return Err(BindError::PathTooLong { path: candidate.clone(), length });
+            }
+        }
+        private_folder(dir, &path)?;
+        let lock = take_lock(&path)?;
+        remove_leftover(&path)?;
+        remove_leftover(&unfinished)?;
+        let listener = UnixListener::bind(&unfinished).map_err(failed("bind", &path))?;
+        let identity = finish(&unfinished, &path).inspect_err(|_| {
+            let _ = std::fs::remove_file(&unfinished);
+        })?;
+        Ok(ControlSocket { listener, path, identity, _lock: lock })
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A second handle to the listening socket, for the runtime to accept on.
+    pub(crate) fn listener(&self) -> std::io::Result<UnixListener> {
+        self.listener.set_nonblocking(true)?;
+        self.listener.try_clone()
+    }
+}
+
+impl Drop for ControlSocket {
+    fn drop(&mut self) {
+        let ours = std::fs::symlink_metadata(&self.path).is_ok_and(|found| identity(&found) == self.identity);
+        if ours {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Gives the bound socket its mode, then its name.
+fn finish(unfinished: &Path, path: &Path) -> Result<(u64, u64), BindError> {
+    std::fs::set_permissions(unfinished, Permissions::from_mode(0o600)).map_err(failed("protect", path))?;
+    let metadata = std::fs::symlink_metadata(unfinished).map_err(failed("look at", path))?;
+    std::fs::rename(unfinished, path).map_err(failed("name", path))?;
+    Ok(identity(&metadata))
+}
+
+fn identity(metadata: &std::fs::Metadata) -> (u64, u64) {
+    (metadata.dev(), metadata.ino())
+}
+
+fn failed(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> BindError {
+    let path = path.to_owned();
+    move |source| BindError::Io { action, path, source }
+}
+
+/// Makes the folder, or checks that nobody else can reach into it.
+///
+/// A folder that lets others in is tightened only where it plainly exists for the socket alone;
+/// changing the mode of somebody's project folder would be a surprise.
+fn private_folder(dir: &Path, socket: &Path) -> Result<(), BindError> {
+    DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed("make the folder", dir))?;
+    let metadata = std::fs::metadata(dir).map_err(failed("look at", dir))?;
+    let problem = |problem: String| Err(BindError::Folder { dir: dir.to_owned(), problem });
+    let (owner, us) = (metadata.uid(), rustix::process::geteuid().as_raw());
+    if owner != us {
+        return problem(format!(
+            "belongs to uid {owner} and not to us (uid {us}): set daemon.socket to a folder of your own"
+        ));
+    }
+    let mode = metadata.mode() & 0o7777;
+    if mode & 0o077 == 0 {
+        return Ok(());
+    }
+    if mode & 0o022 == 0 && holds_only(dir, socket) {
+        return std::fs::set_permissions(dir, Permissions::from_mode(0o700)).map_err(failed("protect", dir));
+    }
+    problem(format!(
+        "lets others in (mode {mode:04o}): expected 0700; run `chmod 700 {}`, or set daemon.socket to a folder of its own",
+        dir.display()
+    ))
+}
+
+/// Whether the folder holds nothing but what a daemon leaves there.
+fn holds_only(dir: &Path, socket: &Path) -> bool {
+    let lock = lock_path(socket);
+    let ours = |name: &Path| dir.join(name) == socket || dir.join(name) == lock;
+    std::fs::read_dir(dir)
+        .is_ok_and(|entries| entries.into_iter().all(|entry| entry.is_ok_and(|entry| ours(entry.file_name().as_ref()))))
+}
+
+fn lock_path(socket: &Path) -> PathBuf {
+    let mut name = socket.as_os_str().to_owned();
+    name.push(".lock");
+    name.into()
+}
+
+/// Takes the exclusive lock and writes our pid beside it.
+///
+/// The lock alone decides; the pid is for people, may be stale, and is never signalled.
+fn take_lock(socket: &Path) -> Result<File, BindError> {
+    let path = lock_path(socket);
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+        .open(&path)
+        .map_err(failed("open the lock file", &path))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(rustix::io::Errno::WOULDBLOCK) => {
+            let mut text = String::new();
+            let _ = file.read_to_string(&mut text);
+            return Err(BindError::AlreadyRunning { pid: text.trim().parse().ok(), socket: socket.to_owned() });
+        }
+        Err(error) => return Err(failed("lock", &path)(error.into())),
+    }
+    let write_pid = |file: &mut File| {
+        file.set_len(0)?;
+        file.rewind()?;
+        writeln!(file, "{}", std::process::id())
+    };
+    write_pid(&mut file).map_err(failed("write the lock file", &path))?;
+    Ok(file)
+}
+
+/// Removes what a daemon that died left behind; anything but a socket is somebody's file.
+fn remove_leftover(path: &Path) -> Result<(), BindError> {
+    match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(failed("look at", path)(error)),
+        Ok(metadata) if metadata.file_type().is_socket() => {
+            std::fs::remove_file(path).map_err(failed("remove the leftover socket", path))
+        }
+        Ok(_) => Err(BindError::NotASocket { path: path.to_owned() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixStream;
+
+    fn mode(path: &Path) -> u32 {
+        std::fs::metadata(path).unwrap().mode() & 0o777
+    }
+
+    #[test]
+    fn a_bound_socket_is_private_and_leaves_no_other_file() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("run/deep/plugd.sock");
+        let socket = ControlSocket::bind(&path).unwrap();
+        assert_eq!((mode(path.parent().unwrap()), mode(&path)), (0o700, 0o600));
+        UnixStream::connect(&path).unwrap();
+        drop(socket);
+        let left: Vec<_> = std::fs::read_dir(path.parent().unwrap()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(left, ["plugd.sock.lock"]);
+    }
+
+    #[test]
+    fn a_second_daemon_is_told_and_the_first_is_unharmed() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("plugd.sock");
+        let _first = ControlSocket::bind(&path).unwrap();
+        let error = ControlSocket::bind(&path).expect_err("locked");
+        let expected = format!("already running, pid {}", std::process::id());
+        assert!(error.to_string().starts_with(&expected), "{error}");
+        UnixStream::connect(&path).expect("the first still listens");
+    }
+
+    #[test]
+    fn a_leftover_socket_is_replaced_and_a_stale_pid_means_nothing() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("plugd.sock");
+        drop(UnixListener::bind(&path).unwrap());
+        std::fs::write(lock_path(&path), "1\n").unwrap();
+        let _socket = ControlSocket::bind(&path).unwrap();
+        UnixStream::connect(&path).unwrap();
+        let pid = std::fs::read_to_string(lock_path(&path)).unwrap();
+        assert_eq!(pid.trim(), std::process::id().to_string());
+    }
+
+    #[test]
+    fn a_file_where_the_socket_should_be_is_not_deleted() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("plugd.sock");
+        std::fs::write(&path, "precious").unwrap();
+        let error = ControlSocket::bind(&path).expect_err("no socket");
+        assert!(matches!(error, BindError::NotASocket { .. }), "{error}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
+    }
+
+    #[test]
+    fn a_shared_folder_is_refused_and_keeps_its_mode() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = temp.path().join("project");
+        std::fs::create_dir(&dir).unwrap();
+        std::fs::set_permissions(&dir, Permissions::from_mode(0o755)).unwrap();
+        std::fs::write(dir.join("notes.txt"), "").unwrap();
+        let error = ControlSocket::bind(&dir.join("plugd.sock")).expect_err("lets others in");
+        assert!(error.to_string().contains("chmod 700"), "{error}");
+        assert_eq!(mode(&dir), 0o755);
+        std::fs::remove_file(dir.join("notes.txt")).unwrap();
+        ControlSocket::bind(&dir.join("plugd.sock")).expect("a folder for the socket alone is tightened");
+        assert_eq!(mode(&dir), 0o700);
+    }
+
+    #[test]
+    fn a_path_no_socket_address_can_hold_is_named() {
+        let temp = tempfile::tempdir().unwrap();
+        let error = ControlSocket::bind(&temp.path().join("x".repeat(120))).expect_err("too long");
+        assert!(matches!(error, BindError::PathTooLong { .. }), "{error}");
+    }
+
+    #[test]
+    fn going_away_removes_only_the_socket_that_was_bound() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("plugd.sock");
+        let socket = ControlSocket::bind(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "somebody else's").unwrap();
+        drop(socket);
+        assert!(path.exists());
+    }
+}

@@ -1,0 +1,69 @@
+//! What is wrong with a configuration: every problem at once, each where it stands.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Everything wrong with a configuration; never empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigError {
+    /// Each problem, in the order of the files and their lines.
+    pub problems: Vec<ConfigProblem>,
+}
+
+/// One thing wrong with a configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigProblem {
+    /// The file or folder it is about, where there is one.
+    pub file: Option<PathBuf>,
+    /// The line in that file, from 1.
+    pub line: Option<usize>,
+    /// The key, from the top: `plugins.weather.timeout`; empty for the whole file.
+    pub key: String,
+    /// What is wrong and what would be right.
+    pub message: String,
+    /// The nearest thing that would be right.
+    pub suggestion: Option<String>,
+}
+
+impl ConfigProblem {
+    /// A problem of a file as a whole.
+    pub(super) fn of_file(file: &Path, message: impl Into<String>) -> ConfigProblem {
+        ConfigProblem {
+            file: Some(file.to_owned()),
+            line: None,
+            key: String::new(),
+            message: message.into(),
+            suggestion: None,
+        }
+    }
+}
+
+impl fmt::Display for ConfigProblem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(file) = &self.file {
+            write!(formatter, "{}: ", file.display())?;
+        }
+        if let Some(line) = self.line {
+            write!(formatter, "line {line}: ")?;
+        }
+        formatter.write_str(&self.message)?;
+        match &self.suggestion {
+            Some(suggestion) => write!(formatter, ": did you mean {suggestion}?"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.problems.iter().enumerate() {
+            if index > 0 {
+                formatter.write_str("\n")?;
+            }
+            problem.fmt(formatter)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ConfigError {}

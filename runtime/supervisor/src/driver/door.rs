@@ -1,0 +1,332 @@
+//! The callers' way to a plugin: wait for it to be up, take a lane, hand over the call.
+//!
+//! Lanes are permits of the current run's semaphore, held until the plugin has answered. So a
+//! call waits in line outside any run: when a run ends its lanes close, and whoever waited for
+//! one waits for the next run, within its own deadlines.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use plugd_protocol::control::PluginState;
+use plugd_protocol::{CallId, OperationName, PluginName, RpcError};
+use serde_json::value::RawValue;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+use tokio::time::{sleep_until, timeout_at};
+
+use super::exit::ExitRecord;
+use super::host::Lineage;
+use crate::machine::{Generation, StopReason};
+
+/// One plugin, as its callers see it.
+#[derive(Debug)]
+pub(crate) struct Door {
+    pub(crate) name: PluginName,
+    availability: watch::Sender<Availability>,
+    waiting: AtomicU32,
+    queue_length: AtomicU32,
+}
+
+/// Whether calls can be handed over.
+#[derive(Debug, Clone)]
+pub(crate) enum Availability {
+    /// Yes, to this run.
+    Open(Arc<RunDoor>),
+    /// Not now; it is worth waiting.
+    Wait { state: PluginState, reason: Option<String> },
+    /// No, and waiting does not help.
+    Shut { state: PluginState, reason: Option<String> },
+}
+
+/// The current run, as callers and the status see it.
+#[derive(Debug)]
+pub(crate) struct RunDoor {
+    pub(crate) generation: Generation,
+    /// A permit a lane; none before the plugin is ready.
+    pub(crate) lanes: Arc<Semaphore>,
+    pub(crate) calls: mpsc::Sender<RunCall>,
+    /// Rung when a caller has gone away; the run then looks which.
+    pub(crate) abandoned: Notify,
+    pub(crate) concurrency: AtomicU32,
+    pub(crate) in_flight: AtomicU32,
+    pub(crate) stray_lines: AtomicU64,
+    pub(crate) unmatched_answers: AtomicU64,
+}
+
+/// How long a caller waits before its call runs.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// No longer than this for anything, where the caller said so.
+    pub hard: Option<Instant>,
+    /// In all, while the plugin keeps failing to start.
+    pub unavailable: Duration,
+    /// For a free lane of a plugin that is up.
+    pub queue: Duration,
+}
+
+/// One call, as a plugin is to get it.
+#[derive(Debug)]
+pub struct CallRequest {
+    /// The operation's name within the plugin.
+    pub operation: OperationName,
+    /// Its arguments: an object.
+    pub arguments: Box<RawValue>,
+    /// The call's id.
+    pub call_id: CallId,
+    /// The session it belongs to.
+    pub session: Option<Arc<str>>,
+    /// W3C trace context.
+    pub traceparent: Option<Arc<str>>,
+    /// Who calls.
+    pub caller: Option<Arc<str>>,
+    /// 1 unless it is tried again.
+    pub attempt: u32,
+    /// How long it may run once it is handed over.
+    pub timeout: Duration,
+    /// How long it may go without progress.
+    pub stall_timeout: Option<Duration>,
+    /// No longer than this, however late it is handed over.
+    pub hard_deadline: Option<Instant>,
+    /// The plugins it has come through.
+    pub lineage: Lineage,
+}
+
+/// A call on its way into a run. Dropped unanswered means that it was never delivered.
+#[derive(Debug)]
+pub(crate) struct RunCall {
+    pub(crate) request: CallRequest,
+    pub(crate) reply: oneshot::Sender<Result<Answered, RunFailure>>,
+    pub(crate) lane: OwnedSemaphorePermit,
+}
+
+/// What a plugin answered.
+#[derive(Debug)]
+pub struct Answered {
+    /// Its data, as it wrote it.
+    pub data: Box<RawValue>,
+    /// Its summary.
+    pub summary: Option<String>,
+    /// What to do next, as it wrote it.
+    pub next_actions: Option<Box<RawValue>>,
+    /// From handing over to the answer.
+    pub took: Duration,
+}
+
+/// Why a call was not handed over.
+#[derive(Debug)]
+pub enum NotAdmitted {
+    /// The queue is full.
+    Overloaded {
+        /// How many wait.
+        waiting: u32,
+    },
+    /// No lane came free in time.
+    QueueTimedOut,
+    /// The caller's deadline passed before the plugin was up.
+    StartTimedOut {
+        /// The state it was in.
+        state: PluginState,
+        /// Why.
+        reason: Option<String>,
+    },
+    /// It failed to start for as long as the call could wait.
+    Unavailable {
+        /// Why.
+        reason: Option<String>,
+    },
+    /// It is down, and waiting does not help.
+    Shut {
+        /// The state it is in.
+        state: PluginState,
+        /// Why.
+        reason: Option<String>,
+    },
+    /// plugd is going.
+    Gone,
+}
+
+/// Why a call that was handed over has no answer.
+#[derive(Debug)]
+pub enum RunFailure {
+    /// It was not handed over after all: the run ended first. Nothing ran; try the next run.
+    NotDelivered,
+    /// The plugin answered with an error.
+    Plugin(RpcError),
+    /// The plugin answered without data.
+    MissingData,
+    /// Its answer was above the frame limit.
+    FrameTooLarge {
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// The arguments are above the frame limit.
+    ArgumentsTooLarge {
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// It did not end in time.
+    TimedOut {
+        /// How long it was given.
+        after: Duration,
+    },
+    /// It made no progress for too long.
+    Stalled {
+        /// How long it was given.
+        after: Duration,
+    },
+    /// The process ended first.
+    Died {
+        /// How.
+        exit: ExitRecord,
+        /// What it had done wrong, where it was killed for that.
+        fault: Option<String>,
+        /// Why it was being stopped, where it was.
+        stopping: Option<StopReason>,
+    },
+}
+
+/// A lane of a run, taken for one call.
+#[derive(Debug)]
+pub struct Lease {
+    run: Arc<RunDoor>,
+    lane: OwnedSemaphorePermit,
+}
+
+impl Lease {
+    /// Which run it is.
+    pub fn generation(&self) -> Generation {
+        self.run.generation
+    }
+
+    /// Hands the call over and waits for its end.
+    ///
+    /// # Cancel safety
+    /// Dropping the future cancels the call: the plugin gets one `cancel`, and the lane stays
+    /// taken until it has answered.
+    ///
+    /// # Errors
+    /// [`RunFailure`], from which it can be told whether the plugin got the call.
+    pub async fn run(self, request: CallRequest) -> Result<Answered, RunFailure> {
+        let (reply, answer) = oneshot::channel();
+        let call = RunCall { request, reply, lane: self.lane };
+        if self.run.calls.try_send(call).is_err() {
+            return Err(RunFailure::NotDelivered);
+        }
+        let mut bell = AbandonBell { run: &self.run, armed: true };
+        let outcome = answer.await.unwrap_or(Err(RunFailure::NotDelivered));
+        bell.armed = false;
+        outcome
+    }
+}
+
+/// Rings when a caller goes away before its answer came.
+struct AbandonBell<'a> {
+    run: &'a RunDoor,
+    armed: bool,
+}
+
+impl Drop for AbandonBell<'_> {
+    fn drop(&mut self) {
+        if self.armed {
+            self.run.abandoned.notify_one();
+        }
+    }
+}
+
+impl Door {
+    pub(crate) fn new(name: PluginName, queue_length: u32) -> Door {
+        let registered = Availability::Wait { state: PluginState::Registered, reason: None };
+        Door {
+            name,
+            availability: watch::Sender::new(registered),
+            waiting: AtomicU32::new(0),
+            queue_length: AtomicU32::new(queue_length),
+        }
+    }
+
+    pub(crate) fn set_queue_length(&self, length: u32) {
+        self.queue_length.store(length, Ordering::Relaxed);
+    }
+
+    pub(crate) fn publish(&self, availability: Availability) {
+        self.availability.send_replace(availability);
+    }
+
+    pub(crate) fn waiting(&self) -> u32 {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Takes a lane of the current run, waiting for both; `want` is called when it must be started.
+    pub(crate) async fn admit(&self, patience: Patience, want: impl AsyncFn() -> bool) -> Result<Lease, NotAdmitted> {
+        if let Availability::Open(run) = &*self.availability.borrow()
+            && let Ok(lane) = Arc::clone(&run.lanes).try_acquire_owned()
+        {
+            return Ok(Lease { run: Arc::clone(run), lane });
+        }
+        let waiting = self.waiting.fetch_add(1, Ordering::Relaxed);
+        let _in_line = InLine(&self.waiting);
+        if waiting >= self.queue_length.load(Ordering::Relaxed) {
+            return Err(NotAdmitted::Overloaded { waiting });
+        }
+        self.wait_in_line(patience, want).await
+    }
+
+    async fn wait_in_line(&self, patience: Patience, want: impl AsyncFn() -> bool) -> Result<Lease, NotAdmitted> {
+        let mut watching = self.availability.subscribe();
+        let mut unavailable_left = patience.unavailable;
+        loop {
+            let availability = watching.borrow_and_update().clone();
+            match availability {
+                Availability::Open(run) => {
+                    let queue_ends = Instant::now() + patience.queue;
+                    let ends = patience.hard.map_or(queue_ends, |hard| hard.min(queue_ends));
+                    match timeout_at(ends.into(), Arc::clone(&run.lanes).acquire_owned()).await {
+                        Ok(Ok(lane)) => return Ok(Lease { run, lane }),
+                        Err(_late) => return Err(NotAdmitted::QueueTimedOut),
+                        // This run takes no more calls; what comes next is about to be published.
+                        Ok(Err(_closed)) => watching.changed().await.map_err(|_| NotAdmitted::Gone)?,
+                    }
+                }
+                Availability::Shut { state, reason } => return Err(NotAdmitted::Shut { state, reason }),
+                Availability::Wait { state, reason } => {
+                    if !want().await {
+                        return Err(NotAdmitted::Gone);
+                    }
+                    let since = Instant::now();
+                    let failing = state == PluginState::Backoff;
+                    let gives_up = failing.then(|| since + unavailable_left);
+                    let ends = [patience.hard, gives_up].into_iter().flatten().min();
+                    tokio::select! {
+                        changed = watching.changed() => changed.map_err(|_| NotAdmitted::Gone)?,
+                        () = until(ends) => {
+                            return Err(match failing {
+                                true => NotAdmitted::Unavailable { reason },
+                                false => NotAdmitted::StartTimedOut { state, reason },
+                            });
+                        }
+                    }
+                    if failing {
+                        unavailable_left = unavailable_left.saturating_sub(since.elapsed());
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Counts a caller as waiting for as long as it lives.
+struct InLine<'a>(&'a AtomicU32);
+
+impl Drop for InLine<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Sleeps until then, or for ever.
+pub(crate) async fn until(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => sleep_until(instant.into()).await,
+        None => std::future::pending().await,
+    }
+}

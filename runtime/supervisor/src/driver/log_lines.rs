@@ -1,0 +1,181 @@
+//! Text from a plugin's stderr and stray lines from its stdout, as bounded log entries.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use plugd_protocol::control::UnixMillis;
+
+/// A line longer than this is cut.
+pub(crate) const LINE_MAX: usize = 8 * 1024;
+
+/// How many of the last lines on stderr are kept for the report of an exit.
+const TAIL_LINES: usize = 20;
+
+/// A line of that tail is cut to this many characters.
+const TAIL_LINE_CHARS: usize = 500;
+
+/// Lines a second that a run may log before the rest is only counted.
+const LINES_PER_SECOND: u32 = 1_000;
+
+/// Cuts a byte stream into lines of bounded length, whatever its bytes.
+#[derive(Debug, Default)]
+pub(crate) struct LineSplitter {
+    partial: Vec<u8>,
+    /// Inside a line that was cut.
+    skipping: bool,
+}
+
+impl LineSplitter {
+    /// The lines that are complete now. A carriage return ends a line too, as progress bars use it.
+    pub(crate) fn push(&mut self, bytes: &[u8], mut line: impl FnMut(String)) {
+        for chunk in bytes.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
+            let (text, ended) = match chunk.split_last() {
+                Some((b'\n' | b'\r', text)) => (text, true),
+                _ => (chunk, false),
+            };
+            if !self.skipping {
+                let room = LINE_MAX.saturating_sub(self.partial.len());
+                self.partial.extend_from_slice(&text[..text.len().min(room)]);
+                if text.len() > room {
+                    self.partial.extend_from_slice("…".as_bytes());
+                    self.skipping = true;
+                }
+            }
+            if ended {
+                self.skipping = false;
+                if !self.partial.is_empty() {
+                    line(text_of(&self.partial));
+                    self.partial.clear();
+                }
+            }
+        }
+    }
+
+    /// What is left at the end of the stream.
+    pub(crate) fn finish(&mut self) -> Option<String> {
+        let rest = std::mem::take(&mut self.partial);
+        (!rest.is_empty()).then(|| text_of(&rest))
+    }
+}
+
+/// The last lines on stderr.
+#[derive(Debug, Default)]
+pub(crate) struct Tail(VecDeque<String>);
+
+impl Tail {
+    pub(crate) fn push(&mut self, line: &str) {
+        if self.0.len() == TAIL_LINES {
+            self.0.pop_front();
+        }
+        self.0.push_back(line.chars().take(TAIL_LINE_CHARS).collect());
+    }
+
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.0.iter().cloned().collect()
+    }
+}
+
+/// How many lines a run may still log in this second.
+#[derive(Debug)]
+pub(crate) struct LineBudget {
+    second: Instant,
+    left: u32,
+    suppressed: u64,
+}
+
+/// What to do with a line.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Spend {
+    /// Log it.
+    Log,
+    /// Log it, and that so many were not.
+    LogAfterGap(u64),
+    /// Only count it.
+    Suppress,
+}
+
+impl LineBudget {
+    pub(crate) fn new(now: Instant) -> LineBudget {
+        LineBudget { second: now, left: LINES_PER_SECOND, suppressed: 0 }
+    }
+
+    pub(crate) fn spend(&mut self, now: Instant) -> Spend {
+        if now.duration_since(self.second) >= Duration::from_secs(1) {
+            self.second = now;
+            self.left = LINES_PER_SECOND;
+        }
+        match self.left.checked_sub(1) {
+            None => {
+                self.suppressed += 1;
+                Spend::Suppress
+            }
+            Some(left) => {
+                self.left = left;
+                match std::mem::take(&mut self.suppressed) {
+                    0 => Spend::Log,
+                    count => Spend::LogAfterGap(count),
+                }
+            }
+        }
+    }
+}
+
+/// Bytes as text of bounded length; what is no UTF-8 is shown as U+FFFD.
+pub(crate) fn text_of(bytes: &[u8]) -> String {
+    if bytes.len() <= LINE_MAX + 3 {
+        return String::from_utf8_lossy(bytes).into_owned();
+    }
+    format!("{}…", String::from_utf8_lossy(&bytes[..LINE_MAX]))
+}
+
+/// The time of the wall clock.
+pub(crate) fn unix_now() -> UnixMillis {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    UnixMillis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(chunks: &[&[u8]], expected: &[&str]) {
+        let mut splitter = LineSplitter::default();
+        let mut lines = Vec::new();
+        for chunk in chunks {
+            splitter.push(chunk, |line| lines.push(line));
+        }
+        lines.extend(splitter.finish());
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn lines_are_cut_at_line_ends_of_every_kind() {
+        check(&[b"a\nb\r\nc"], &["a", "b", "c"]);
+        check(&[b"10%\r20%\r", b"30%\r"], &["10%", "20%", "30%"]);
+        check(&["é".as_bytes().split_at(1).0, "é".as_bytes().split_at(1).1, b"\n"], &["é"]);
+    }
+
+    #[test]
+    fn an_endless_line_is_cut_once() {
+        let mut splitter = LineSplitter::default();
+        let mut lines = Vec::new();
+        for _ in 0..100 {
+            splitter.push(&[b'x'; 4096], |line| lines.push(line));
+            assert!(splitter.partial.len() <= LINE_MAX + 3);
+        }
+        splitter.push(b"\nnext\n", |line| lines.push(line));
+        assert_eq!(lines.len(), 2);
+        assert!(lines[0].ends_with('…'));
+        assert_eq!(lines[1], "next");
+    }
+
+    #[test]
+    fn a_flood_is_counted_and_told_once() {
+        let start = Instant::now();
+        let mut budget = LineBudget::new(start);
+        let logged = (0..5_000).filter(|_| budget.spend(start) == Spend::Log).count();
+        assert_eq!(logged, LINES_PER_SECOND as usize);
+        assert_eq!(budget.spend(start + Duration::from_secs(1)), Spend::LogAfterGap(4_000));
+    }
+}

@@ -1,0 +1,186 @@
+//! The handle to all plugins: commands to the control task, calls past it.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use plugd_protocol::PluginName;
+use plugd_protocol::control::{GraphEdge, Stopped};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::control::{self, Command};
+use super::door::{Door, Lease, NotAdmitted, Patience};
+use super::exit::ExitRecord;
+use super::host::Host;
+use super::launch::Spawner;
+pub use super::run::RunSettings;
+use crate::machine::{Spec, View};
+
+/// Commands waiting for the control task; a sender waits when it is full.
+const COMMANDS_QUEUED: usize = 64;
+
+/// One configured plugin: what the machine and what its runs need to know.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PluginSpec {
+    /// For the machine.
+    pub spec: Spec,
+    /// For its runs.
+    pub settings: RunSettings,
+}
+
+/// How one plugin is.
+#[derive(Debug, Clone)]
+pub struct PluginView {
+    /// Its name.
+    pub name: PluginName,
+    /// What the machine knows.
+    pub view: View,
+    /// Why it is in its state, with its last words where they explain it.
+    pub reason: Option<String>,
+    /// How its last run ended.
+    pub last_exit: Option<ExitRecord>,
+    /// How long `describe` took last.
+    pub describe_took: Option<Duration>,
+    /// How long `init` took last.
+    pub init_took: Option<Duration>,
+    /// Calls it takes at once.
+    pub concurrency: u32,
+    /// Calls in flight.
+    pub in_flight: u32,
+    /// Calls waiting.
+    pub queued: u32,
+    /// Lines on stdout of the current run that were no messages.
+    pub stray_lines: u64,
+    /// Answers of the current run that nobody waited for.
+    pub unmatched_answers: u64,
+}
+
+/// Who requires whom, and the order that follows.
+#[derive(Debug, Clone)]
+pub struct GraphView {
+    /// Names by level; those that can never start are missing.
+    pub levels: Vec<Vec<PluginName>>,
+    /// Requirements.
+    pub edges: Vec<GraphEdge>,
+    /// Each cycle, as the path round it.
+    pub cycles: Vec<Vec<PluginName>>,
+}
+
+/// All plugins; cheap to clone, all clones are the same.
+#[derive(Clone, Debug)]
+pub struct Plugins {
+    commands: mpsc::Sender<Command>,
+    doors: watch::Receiver<Arc<HashMap<PluginName, Arc<Door>>>>,
+}
+
+/// The control task has ended: plugd is going.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("plugd is shutting down")]
+pub struct Gone;
+
+impl Plugins {
+    /// Starts the control task, without any plugin.
+    ///
+    /// Must be called on a tokio runtime with I/O and time enabled; everything runs there.
+    ///
+    /// # Errors
+    /// When the operating system gives no thread to spawn from.
+    pub fn open(host: Arc<dyn Host>, salt: u64) -> io::Result<Plugins> {
+        let (commands, inbox) = mpsc::channel(COMMANDS_QUEUED);
+        let (publish, doors) = watch::channel(Arc::new(HashMap::new()));
+        tokio::spawn(control::run(host, Spawner::start()?, salt, inbox, publish));
+        Ok(Plugins { commands, doors })
+    }
+
+    /// Applies a whole configuration as a difference.
+    ///
+    /// # Errors
+    /// [`Gone`] when plugd is going.
+    pub async fn configure(&self, plugins: Vec<PluginSpec>) -> Result<(), Gone> {
+        self.ask(|reply| Command::Configure { plugins, reply }).await
+    }
+
+    /// Starts plugins and waits until each is ready or has come to rest.
+    ///
+    /// # Errors
+    /// [`Gone`] when plugd is going.
+    pub async fn start(&self, plugins: Vec<PluginName>) -> Result<Vec<PluginView>, Gone> {
+        self.ask(|reply| Command::Start { plugins, reply }).await
+    }
+
+    /// Stops plugins, to stay stopped, and waits until their processes are gone.
+    ///
+    /// # Errors
+    /// [`Gone`] when plugd is going.
+    pub async fn stop(&self, plugins: Vec<PluginName>) -> Result<Vec<Stopped>, Gone> {
+        self.ask(|reply| Command::Stop { plugins, reply }).await
+    }
+
+    /// Stops plugins and starts them again, as [`Plugins::start`] does.
+    ///
+    /// # Errors
+    /// [`Gone`] when plugd is going.
+    pub async fn restart(&self, plugins: Vec<PluginName>) -> Result<Vec<PluginView>, Gone> {
+        self.ask(|reply| Command::Restart { plugins, reply }).await
+    }
+
+    /// Takes a plugin up anew: replaced if it runs, described again if not.
+    ///
+    /// # Errors
+    /// [`Gone`] when plugd is going.
+    pub async fn reload(&self, plugin: PluginName) -> Result<(), Gone> {
+        self.ask(|reply| Command::Reload { plugin, reply }).await
+    }
+
+    /// Waits until each of these plugins was described or cannot be.
+    ///
+    /// # Errors
+    /// [`Gone`] when plugd is going.
+    pub async fn described(&self, plugins: Vec<PluginName>) -> Result<(), Gone> {
+        self.ask(|reply| Command::Describe { plugins, reply }).await
+    }
+
+    /// How every plugin is, by name.
+    ///
+    /// # Errors
+    /// [`Gone`] when plugd is going.
+    pub async fn views(&self) -> Result<Vec<PluginView>, Gone> {
+        self.ask(|reply| Command::Views { reply }).await
+    }
+
+    /// Who requires whom.
+    ///
+    /// # Errors
+    /// [`Gone`] when plugd is going.
+    pub async fn graph(&self) -> Result<GraphView, Gone> {
+        self.ask(|reply| Command::Graph { reply }).await
+    }
+
+    /// Stops everything, dependents first, and ends the control task; again: without graces.
+    ///
+    /// # Errors
+    /// [`Gone`] when that has happened already.
+    pub async fn shutdown(&self) -> Result<Vec<Stopped>, Gone> {
+        self.ask(|reply| Command::Shutdown { reply }).await
+    }
+
+    /// Takes a lane of a plugin, waiting for it to be up and for the lane.
+    ///
+    /// # Cancel safety
+    /// Safe: a caller that stops waiting gives up its place in line.
+    ///
+    /// # Errors
+    /// [`NotAdmitted`], saying what it waited for.
+    pub async fn admit(&self, plugin: &PluginName, patience: Patience) -> Result<Lease, NotAdmitted> {
+        let door = self.doors.borrow().get(plugin).cloned().ok_or(NotAdmitted::Gone)?;
+        let want = async || self.commands.send(Command::Wanted(plugin.clone())).await.is_ok();
+        door.admit(patience, want).await
+    }
+
+    async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, Gone> {
+        let (reply, answer) = oneshot::channel();
+        self.commands.send(command(reply)).await.map_err(|_| Gone)?;
+        answer.await.map_err(|_| Gone)
+    }
+}

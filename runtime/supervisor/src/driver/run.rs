@@ -1,0 +1,537 @@
+//! One run of a plugin: its process, its three pipes and its calls, owned by one task.
+//!
+//! The loop picks one event and handles it without waiting. Reads take what is there; writes go
+//! straight into the pipe while the plugin reads and are kept, bounded, while it does not. So
+//! neither direction can hold up the other, and no call waits for another plugin's pipe.
+
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use plugd_protocol::control::LogStream;
+use plugd_protocol::message::{write_notification, write_request};
+use plugd_protocol::negotiation::Offer;
+use plugd_protocol::plugin::{
+    CancelParams, DescribeParams, HostInfo, InitParams, LogLevel, ShutdownParams, method,
+};
+use plugd_protocol::{CallId, Decoder, PluginName, RpcError};
+use rustix::process::Signal;
+use serde_json::value::RawValue;
+use tokio::io::AsyncReadExt;
+use tokio::sync::mpsc;
+use tokio::time::Sleep;
+
+use super::door::{RunCall, RunDoor, RunFailure};
+use super::exit::{self, ExitRecord};
+use super::host::{Host, HostReply};
+use super::in_flight::InFlight;
+use super::launch::{Launch, Pipes, Process, Spawner};
+use super::log_lines::{LineBudget, LineSplitter, Tail, unix_now};
+use super::outbound::Outbound;
+use crate::machine::{Fact, Generation, StopReason};
+
+/// Answers to `host/call`s on their way back; as many calls of one run can be outside at once.
+pub(super) const HOST_CALLS_MAX: usize = 64;
+
+/// How much is read from a dead plugin's pipes at most, where a grandchild goes on writing.
+const LAST_WORDS_MAX: usize = 32 * 1024 * 1024;
+
+/// How much is taken from stderr in one turn.
+const STDERR_READ: usize = 16 * 1024;
+
+/// What a run needs to know of its plugin's configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunSettings {
+    /// How its process is made.
+    pub launch: Launch,
+    /// The plugin's own folder.
+    pub data_dir: PathBuf,
+    /// The language it is to speak.
+    pub locale: String,
+    /// The least level it should log.
+    pub log_level: LogLevel,
+    /// The longest frame in either direction, in bytes.
+    pub frame_limit: usize,
+    /// How long a cancelled call may hold the last lane.
+    pub cancel_grace: Duration,
+    /// After how long without calls it is stopped.
+    pub idle_timeout: Option<Duration>,
+    /// Whether the first stray line is a violation.
+    pub strict: bool,
+    /// How many calls may wait for it.
+    pub queue_length: u32,
+}
+
+/// What the control task tells a run.
+#[derive(Debug)]
+pub(super) enum Command {
+    Init,
+    Drain,
+    AskToLeave(StopReason, Duration),
+    CloseStdin,
+    Terminate,
+    Kill,
+}
+
+/// What a run tells the control task.
+#[derive(Debug)]
+pub(super) struct Report {
+    pub(super) plugin: PluginName,
+    pub(super) generation: Generation,
+    pub(super) fact: Fact,
+    pub(super) exit: Option<ExitRecord>,
+    /// How long the step took that this fact ends.
+    pub(super) took: Duration,
+}
+
+/// A request of ours, other than a call, that waits for its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Setup {
+    Describe,
+    Init,
+    Shutdown,
+}
+
+/// An answer to a `host/call`, to be sent back.
+pub(super) struct HostAnswer {
+    pub(super) id: Box<RawValue>,
+    pub(super) outcome: Result<HostReply, RpcError>,
+}
+
+pub(super) struct Run {
+    pub(super) plugin: PluginName,
+    pub(super) generation: Generation,
+    pub(super) settings: Arc<RunSettings>,
+    pub(super) host: Arc<dyn Host>,
+    pub(super) door: Arc<RunDoor>,
+    facts: mpsc::Sender<Report>,
+    /// Facts of this turn, not yet sent.
+    pub(super) seen: Vec<Report>,
+    pub(super) outbound: Outbound,
+    pub(super) calls: InFlight,
+    last_id: u64,
+    pub(super) setup: Option<(u64, Setup)>,
+    pub(super) step_began: Instant,
+    pub(super) described: bool,
+    pub(super) ready: bool,
+    draining: bool,
+    stopping: Option<StopReason>,
+    pub(super) fault: Option<String>,
+    pub(super) budget: LineBudget,
+    pub(super) strays_in_a_row: u32,
+    pub(super) first_stray: Option<String>,
+    tail: Tail,
+    last_activity: Instant,
+    /// The next thing due; may be early, never late.
+    due: Option<Instant>,
+    /// What the sleep is set to.
+    armed: Option<Instant>,
+    pub(super) host_answers: mpsc::Sender<HostAnswer>,
+    /// Each `host/call` outside holds one more count of this.
+    pub(super) outside: Arc<()>,
+}
+
+/// What a new run is made of.
+pub(super) struct RunParts {
+    pub(super) plugin: PluginName,
+    pub(super) generation: Generation,
+    pub(super) settings: Arc<RunSettings>,
+    pub(super) host: Arc<dyn Host>,
+    pub(super) door: Arc<RunDoor>,
+    pub(super) facts: mpsc::Sender<Report>,
+    pub(super) spawner: Spawner,
+    pub(super) commands: mpsc::Receiver<Command>,
+    pub(super) calls: mpsc::Receiver<RunCall>,
+}
+
+enum Turn {
+    Ended,
+    Command(Option<Command>),
+    Call(Option<RunCall>),
+    Stdout(std::io::Result<usize>),
+    Stderr(std::io::Result<usize>),
+    Writable,
+    HostAnswer(HostAnswer),
+    Deadline,
+    Abandoned,
+}
+
+/// Makes the process and serves it until it has ended; reports that exactly once.
+pub(super) async fn run(parts: RunParts) {
+    let RunParts { plugin, generation, settings, host, door, facts, spawner, commands, calls } = parts;
+    let began = Instant::now();
+    let (process, pipes) = match spawner.spawn(&settings.launch).await {
+        Ok(spawned) => spawned,
+        Err(reason) => {
+            let fact = Fact::NotSpawned { reason };
+            let report = Report { plugin, generation, fact, exit: None, took: began.elapsed() };
+            // The control task outlives its runs, or nobody is left to tell.
+            let _gone = facts.send(report).await;
+            return;
+        }
+    };
+    let Pipes { stdin, stdout, stderr } = pipes;
+    let (host_answers, answers) = mpsc::channel(HOST_CALLS_MAX);
+    let mut run = Run {
+        plugin,
+        generation,
+        settings,
+        host,
+        door,
+        facts,
+        seen: Vec::new(),
+        outbound: Outbound::new(stdin),
+        calls: InFlight::default(),
+        last_id: 0,
+        setup: None,
+        step_began: Instant::now(),
+        described: false,
+        ready: false,
+        draining: false,
+        stopping: None,
+        fault: None,
+        budget: LineBudget::new(Instant::now()),
+        strays_in_a_row: 0,
+        first_stray: None,
+        tail: Tail::default(),
+        last_activity: Instant::now(),
+        due: None,
+        armed: None,
+        host_answers,
+        outside: Arc::new(()),
+    };
+    run.report(Fact::Spawned { pid: process.pid() });
+    run.ask(Setup::Describe, method::DESCRIBE, &describe_params());
+    run.serve(process, stdout, stderr, commands, calls, answers).await;
+}
+
+fn describe_params() -> DescribeParams {
+    let host = HostInfo { name: "plugd".into(), version: env!("CARGO_PKG_VERSION").into() };
+    DescribeParams { protocol: Offer::of_host(), host }
+}
+
+impl Run {
+    async fn serve(
+        &mut self,
+        mut process: Process,
+        mut stdout: tokio::net::unix::pipe::Receiver,
+        mut stderr: tokio::net::unix::pipe::Receiver,
+        mut commands: mpsc::Receiver<Command>,
+        mut calls: mpsc::Receiver<RunCall>,
+        mut answers: mpsc::Receiver<HostAnswer>,
+    ) {
+        let mut decoder = Decoder::new(self.settings.frame_limit);
+        let mut splitter = LineSplitter::default();
+        let mut stderr_buffer = Vec::new();
+        let (mut stdout_open, mut stderr_open, mut commands_open) = (true, true, true);
+        let mut sleep: Pin<Box<Sleep>> = Box::pin(tokio::time::sleep(Duration::ZERO));
+        loop {
+            self.outbound.flush();
+            self.send_seen().await;
+            self.arm(&mut sleep);
+            let turn = tokio::select! {
+                read = stdout.read_buf(decoder.room()), if stdout_open => Turn::Stdout(read),
+                call = calls.recv(), if !self.draining && self.outbound.has_room() => Turn::Call(call),
+                command = commands.recv(), if commands_open => Turn::Command(command),
+                Some(answer) = answers.recv() => Turn::HostAnswer(answer),
+                read = stderr.read_buf(&mut stderr_buffer), if stderr_open => Turn::Stderr(read),
+                () = self.outbound.writable(), if self.outbound.waits() => Turn::Writable,
+                () = sleep.as_mut(), if self.armed.is_some() => Turn::Deadline,
+                () = self.door.abandoned.notified() => Turn::Abandoned,
+                () = process.ended() => Turn::Ended,
+            };
+            match turn {
+                Turn::Stdout(read) => {
+                    stdout_open = matches!(read, Ok(count) if count > 0);
+                    self.read_frames(&mut decoder);
+                }
+                Turn::Stderr(read) => {
+                    stderr_open = matches!(read, Ok(count) if count > 0);
+                    self.read_stderr(&mut splitter, &mut stderr_buffer);
+                }
+                Turn::Call(Some(call)) => self.deliver(call),
+                Turn::Call(None) => self.draining = true,
+                Turn::Command(Some(command)) => self.obey(command, &process, &mut calls),
+                Turn::Command(None) => {
+                    // The control task is gone: nobody will ask for anything any more.
+                    commands_open = false;
+                    process.signal_group(Signal::KILL);
+                }
+                Turn::HostAnswer(answer) => self.send_host_answer(answer),
+                Turn::Writable => {}
+                Turn::Deadline => {
+                    // An answer that already stands in the pipe is in time.
+                    if let Ok(count) = stdout.try_read_buf(decoder.room())
+                        && count > 0
+                    {
+                        self.read_frames(&mut decoder);
+                    }
+                    self.expire();
+                }
+                Turn::Abandoned => {
+                    let cancel = self.calls.abandoned(Instant::now());
+                    self.send_cancels(cancel);
+                }
+                Turn::Ended => break,
+            }
+        }
+        self.last_words(&mut decoder, &mut stdout, &mut splitter, &mut stderr);
+        self.finish(&mut process, calls).await;
+    }
+
+    /// Tells the control task, after this turn, what was seen.
+    pub(super) fn report(&mut self, fact: Fact) {
+        let took = self.step_began.elapsed();
+        self.seen.push(Report {
+            plugin: self.plugin.clone(),
+            generation: self.generation,
+            fact,
+            exit: None,
+            took,
+        });
+    }
+
+    async fn send_seen(&mut self) {
+        for report in self.seen.drain(..) {
+            // The control task outlives its runs, or nobody is left to tell.
+            let _gone = self.facts.send(report).await;
+        }
+    }
+
+    fn next_id(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+
+    /// Sends a request of ours that is no call.
+    fn ask(&mut self, setup: Setup, method: &str, params: &impl serde::Serialize) {
+        let id = self.next_id();
+        self.step_began = Instant::now();
+        self.setup = Some((id, setup));
+        if let Err(error) = write_request(self.outbound.buffer(), id, method, params) {
+            tracing::error!(plugin = %self.plugin, %error, method, "a request cannot be written");
+        }
+    }
+
+    fn obey(&mut self, command: Command, process: &Process, calls: &mut mpsc::Receiver<RunCall>) {
+        match command {
+            Command::Init => self.init(),
+            Command::Drain => {
+                self.ready = false;
+                self.door.lanes.close();
+                calls.close();
+                while let Ok(call) = calls.try_recv() {
+                    self.deliver(call);
+                }
+                self.draining = true;
+                self.report_if_drained();
+            }
+            Command::AskToLeave(reason, grace) => {
+                self.stopping = Some(reason);
+                let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+                let params = ShutdownParams { reason: reason.as_str().into(), grace_ms };
+                self.ask(Setup::Shutdown, method::SHUTDOWN, &params);
+            }
+            Command::CloseStdin => self.outbound.close(),
+            Command::Terminate => {
+                process.signal_group(Signal::TERM);
+                process.signal_group(Signal::CONT);
+            }
+            Command::Kill => process.signal_group(Signal::KILL),
+        }
+    }
+
+    fn init(&mut self) {
+        let data_dir = &self.settings.data_dir;
+        let prepared = std::fs::create_dir_all(data_dir)
+            .map_err(|error| format!("cannot make its data folder {}: {error}", data_dir.display()))
+            .and_then(|()| self.host.init_config(&self.plugin));
+        match prepared {
+            Err(reason) => self.report(Fact::InitRefused { reason }),
+            Ok(config) => {
+                let params = InitParams {
+                    config,
+                    data_dir: data_dir.display().to_string(),
+                    locale: self.settings.locale.clone(),
+                    log_level: self.settings.log_level,
+                };
+                self.ask(Setup::Init, method::INIT, &params);
+            }
+        }
+    }
+
+    fn deliver(&mut self, call: RunCall) {
+        let id = self.next_id();
+        self.last_activity = Instant::now();
+        self.send_call(id, call);
+        self.door.in_flight.store(u32::try_from(self.calls.len()).unwrap_or(u32::MAX), Ordering::Relaxed);
+    }
+
+    /// Takes note that a call has ended, and what that makes possible.
+    pub(super) fn call_ended(&mut self) {
+        self.last_activity = Instant::now();
+        self.door.in_flight.store(u32::try_from(self.calls.len()).unwrap_or(u32::MAX), Ordering::Relaxed);
+        self.note_idle();
+        self.report_if_drained();
+    }
+
+    fn report_if_drained(&mut self) {
+        if self.draining && self.stopping.is_none() && self.calls.is_empty() {
+            self.report(Fact::Drained);
+        }
+    }
+
+    fn expire(&mut self) {
+        let now = Instant::now();
+        let cancel = self.calls.expire(now);
+        self.send_cancels(cancel);
+        let lanes = self.door.concurrency.load(Ordering::Relaxed) as usize;
+        let grace = self.settings.cancel_grace;
+        if self.fault.is_none() && !self.calls.is_empty() && self.calls.stuck(now, lanes, grace) {
+            self.misbehaved(format!("stuck: no answer within {grace:?} after cancel"));
+        }
+        if let Some(idle) = self.idle_at()
+            && idle <= now
+        {
+            self.ready = false;
+            self.report(Fact::Idle);
+        }
+        let calls_due = if self.fault.is_none() { self.calls.due(now, grace) } else { None };
+        self.due = [calls_due, self.idle_at()].into_iter().flatten().min();
+    }
+
+    fn send_cancels(&mut self, calls: Vec<CallId>) {
+        if !calls.is_empty() {
+            self.due_at(Instant::now() + self.settings.cancel_grace);
+        }
+        for call_id in calls {
+            let written = write_notification(self.outbound.buffer(), method::CANCEL, &CancelParams { call_id });
+            if let Err(error) = written {
+                tracing::error!(plugin = %self.plugin, %error, "a cancel cannot be written");
+            }
+        }
+    }
+
+    /// Reports a violation, once.
+    pub(super) fn misbehaved(&mut self, reason: String) {
+        if self.fault.is_none() {
+            self.log(LogStream::Runtime, LogLevel::Warn, None, reason.clone());
+            self.fault = Some(reason.clone());
+            self.report(Fact::Misbehaved { reason });
+        }
+    }
+
+    /// Has the idle timeout looked at, where there is one.
+    pub(super) fn note_idle(&mut self) {
+        if let Some(idle) = self.idle_at() {
+            self.due_at(idle);
+        }
+    }
+
+    fn idle_at(&self) -> Option<Instant> {
+        let idle = self.settings.idle_timeout?;
+        (self.ready && self.calls.is_empty()).then(|| self.last_activity + idle)
+    }
+
+    /// Takes note that something is due then.
+    pub(super) fn due_at(&mut self, instant: Instant) {
+        if self.due.is_none_or(|due| instant < due) {
+            self.due = Some(instant);
+        }
+    }
+
+    /// Sets the sleep to the next thing due.
+    ///
+    /// It may ring early, for a call that has ended since: then it is only set anew. So a call
+    /// that ends in time costs no timer.
+    fn arm(&mut self, sleep: &mut Pin<Box<Sleep>>) {
+        if self.due != self.armed {
+            self.armed = self.due;
+            if let Some(due) = self.due {
+                sleep.as_mut().reset(due.into());
+            }
+        }
+    }
+
+    fn read_stderr(&mut self, splitter: &mut LineSplitter, buffer: &mut Vec<u8>) {
+        let mut lines = Vec::new();
+        splitter.push(buffer, |line| lines.push(line));
+        buffer.clear();
+        if buffer.capacity() < STDERR_READ {
+            buffer.reserve(STDERR_READ);
+        }
+        for line in lines {
+            self.log_stderr(line);
+        }
+    }
+
+    fn log_stderr(&mut self, line: String) {
+        self.tail.push(&line);
+        self.log_in_call(LogStream::Stderr, LogLevel::Info, line);
+    }
+
+    /// Reads what the process left in its pipes; a grandchild may hold them open for ever.
+    fn last_words(
+        &mut self,
+        decoder: &mut Decoder,
+        stdout: &mut tokio::net::unix::pipe::Receiver,
+        splitter: &mut LineSplitter,
+        stderr: &mut tokio::net::unix::pipe::Receiver,
+    ) {
+        let mut left = LAST_WORDS_MAX;
+        while left > 0 {
+            match stdout.try_read_buf(decoder.room()) {
+                Ok(count) if count > 0 => left = left.saturating_sub(count),
+                _ => break,
+            }
+            self.read_frames(decoder);
+        }
+        self.read_last_frame(decoder);
+        let mut buffer = Vec::with_capacity(STDERR_READ);
+        while left > 0 {
+            match stderr.try_read_buf(&mut buffer) {
+                Ok(count) if count > 0 => left = left.saturating_sub(count),
+                _ => break,
+            }
+            self.read_stderr(splitter, &mut buffer);
+        }
+        if let Some(line) = splitter.finish() {
+            self.log_stderr(line);
+        }
+    }
+
+    /// Takes the exit status, answers every call that is still open, and reports the end.
+    async fn finish(&mut self, process: &mut Process, mut calls: mpsc::Receiver<RunCall>) {
+        self.door.lanes.close();
+        calls.close();
+        let exit = match process.reap() {
+            Ok(status) => exit::from_status(status),
+            Err(error) => {
+                tracing::error!(plugin = %self.plugin, %error, "the exit status is lost");
+                crate::machine::Exit::Code(-1)
+            }
+        };
+        let record = ExitRecord {
+            generation: self.generation,
+            exit,
+            at: unix_now(),
+            stderr_tail: self.tail.lines(),
+            first_stray: self.first_stray.take(),
+        };
+        for mut call in self.calls.drain() {
+            call.answer(Err(RunFailure::Died {
+                exit: record.clone(),
+                fault: self.fault.clone(),
+                stopping: self.stopping,
+            }));
+        }
+        self.door.in_flight.store(0, Ordering::Relaxed);
+        self.report(Fact::Exited(exit));
+        if let Some(report) = self.seen.last_mut() {
+            report.exit = Some(record);
+        }
+        self.send_seen().await;
+    }
+}

@@ -1,0 +1,98 @@
+//! Those who wait for a command to have taken effect, answered after it has.
+
+use plugd_protocol::PluginName;
+use plugd_protocol::control::{Ended, PluginState, Stopped};
+use tokio::sync::oneshot;
+
+use super::plugins::PluginView;
+use crate::machine::{Generation, View};
+
+/// Everyone who waits.
+#[derive(Debug, Default)]
+pub(super) struct Waiters {
+    waiting: Vec<Waiter>,
+}
+
+/// Somebody who waits for some plugins.
+#[derive(Debug)]
+pub(super) struct Waiter {
+    pub(super) plugins: Vec<(PluginName, Goal)>,
+    pub(super) reply: Reply,
+}
+
+/// What is waited for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Goal {
+    /// Ready, or at rest otherwise, in a run after this one.
+    Started { after: Generation },
+    /// Without a process; the run that was there when it was asked for.
+    Stopped { running: Option<Generation> },
+    /// Described, or not to be.
+    Described,
+}
+
+/// How the answer goes back.
+#[derive(Debug)]
+pub(super) enum Reply {
+    Views(oneshot::Sender<Vec<PluginView>>),
+    Stopped(oneshot::Sender<Vec<Stopped>>),
+    Done(oneshot::Sender<()>),
+}
+
+impl Goal {
+    /// Whether it is reached. `None` for a plugin that is gone, which waits for nothing.
+    pub(super) fn reached(self, view: Option<&View>, described: bool) -> bool {
+        let Some(view) = view else {
+            return true;
+        };
+        let at_rest = matches!(view.state, PluginState::Blocked | PluginState::Disabled | PluginState::Failed);
+        match self {
+            Goal::Started { after } => view.settled_start && (view.generation > after || at_rest),
+            Goal::Stopped { .. } => view.settled_stop,
+            Goal::Described => {
+                described
+                    || matches!(
+                        view.state,
+                        PluginState::Backoff | PluginState::Disabled | PluginState::Failed | PluginState::Stopped
+                    )
+            }
+        }
+    }
+}
+
+impl Waiters {
+    pub(super) fn push(&mut self, waiter: Waiter) {
+        self.waiting.push(waiter);
+    }
+
+    /// Takes out everyone whose every goal is reached.
+    pub(super) fn take_satisfied(&mut self, reached: impl Fn(&PluginName, Goal) -> bool) -> Vec<Waiter> {
+        self.waiting
+            .extract_if(.., |waiter| waiter.plugins.iter().all(|(name, goal)| reached(name, *goal)))
+            .collect()
+    }
+
+    /// Takes out everyone, when nothing will happen any more.
+    pub(super) fn take_all(&mut self) -> Vec<Waiter> {
+        std::mem::take(&mut self.waiting)
+    }
+}
+
+/// How a plugin was stopped, as far as its view tells.
+pub(super) fn stopped(name: &PluginName, running: Option<Generation>, view: Option<&View>) -> Stopped {
+    let outcome = running.and_then(|running| {
+        let last = view?.last_stop?;
+        (last.generation >= running).then_some(last)
+    });
+    match outcome {
+        Some(outcome) => Stopped {
+            name: name.clone(),
+            ended: outcome.ended,
+            took_ms: u64::try_from(outcome.took.as_millis()).unwrap_or(u64::MAX),
+        },
+        None => {
+            let ended = if running.is_some() { Ended::Exited } else { Ended::NotRunning };
+            Stopped { name: name.clone(), ended, took_ms: 0 }
+        }
+    }
+}

@@ -1,0 +1,564 @@
+//! The life of one plugin: what is wanted of it, the run it has, and what follows from both.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use plugd_protocol::PluginName;
+use plugd_protocol::control::{Ended, PluginState};
+
+use super::restart::{RestartHistory, RestartMode, Verdict, deviation};
+use super::run::{Failure, Phase, Run, Step, later};
+use super::view::Face;
+use super::{Action, Declared, EXIT_PERMANENT, Exit, Fact, Generation, Spec, StopOutcome, StopReason};
+
+/// One plugin: what is configured and wanted, and what was seen of its runs.
+///
+/// It acts on what it is told; [`settle`](Lifecycle::settle) then does what became possible.
+#[derive(Debug)]
+pub struct Lifecycle {
+    pub(super) name: PluginName,
+    pub(super) spec: Spec,
+    /// What its manifest says, as far as it is known.
+    pub(super) declared: Option<Declared>,
+    salt: u64,
+
+    /// Somebody wants it ready; stands until it is stopped for being idle or by an operator.
+    up: bool,
+    /// Somebody wants its manifest.
+    described: bool,
+    /// An operator stopped it.
+    pub(super) held: bool,
+    /// A call waits for it: it is started before those nobody waits for.
+    pub(super) by_call: bool,
+    /// It is no longer configured.
+    pub(super) removed: bool,
+
+    /// The one run there may be.
+    pub(super) run: Option<Run>,
+    pub(super) generation: Generation,
+    /// What is held against it; empty while it has a run that may become ready.
+    pub(super) hold: Hold,
+    pub(super) history: RestartHistory,
+    /// What is known of its manifest ends with this run.
+    stale: bool,
+
+    /// What those around it allow, as of the last settling.
+    pub(super) gates: Gates,
+    /// What its dependents were shown last.
+    pub(super) face: Face,
+    /// The state that was announced last, and when.
+    pub(super) state: PluginState,
+    pub(super) since: Instant,
+
+    pub(super) starts: u64,
+    pub(super) last_exit: Option<(Generation, Exit)>,
+    pub(super) last_stop: Option<StopOutcome>,
+}
+
+/// How much is wanted of a plugin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wants {
+    Nothing,
+    Description,
+    Up,
+}
+
+/// What keeps a plugin from being started.
+#[derive(Debug)]
+pub(super) enum Hold {
+    Nothing,
+    /// It failed and waits for its next try.
+    Backoff { until: Instant, reason: String },
+    /// It was given up.
+    Failed { reason: String, probe: Probe },
+    /// It refused, and will again until something about it changes.
+    Disabled { reason: String },
+}
+
+/// When a plugin that was given up is tried again.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Probe {
+    Never,
+    At(Instant),
+    Due,
+}
+
+/// What those around a plugin allow it.
+#[derive(Debug, Default)]
+pub(super) struct Gates {
+    /// What is wrong with its own requirements.
+    pub(super) problem: Option<Arc<str>>,
+    /// What it requires that is down.
+    pub(super) block: Option<Block>,
+    /// What it requires that is not ready yet.
+    pub(super) waits: Vec<PluginName>,
+    /// Everything is being stopped.
+    pub(super) leaving: bool,
+    /// All that must be down before it is stopped are down.
+    pub(super) last: bool,
+}
+
+/// Why a plugin is blocked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Block {
+    /// The first requirement of its own that is down.
+    pub(super) direct: PluginName,
+    /// The plugin at the bottom of it.
+    pub(super) root: PluginName,
+    /// How that one is, as "which is …".
+    pub(super) cause: Arc<str>,
+    /// All its requirements that are down.
+    pub(super) on: Vec<PluginName>,
+}
+
+impl Lifecycle {
+    /// A plugin that was never started.
+    pub(super) fn new(spec: Spec, salt: u64, now: Instant) -> Lifecycle {
+        Lifecycle {
+            name: spec.name.clone(),
+            declared: spec.declared.clone(),
+            spec,
+            salt,
+            up: false,
+            described: false,
+            held: false,
+            by_call: false,
+            removed: false,
+            run: None,
+            generation: Generation::default(),
+            hold: Hold::Nothing,
+            history: RestartHistory::default(),
+            stale: false,
+            gates: Gates::default(),
+            face: Face::Asleep,
+            state: PluginState::Registered,
+            since: now,
+            starts: 0,
+            last_exit: None,
+            last_stop: None,
+        }
+    }
+
+    /// What is configured for it.
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// What its manifest says, as far as it is known.
+    pub fn declared(&self) -> Option<&Declared> {
+        self.declared.as_ref()
+    }
+
+    /// How much is wanted of it now.
+    pub(super) fn wants(&self) -> Wants {
+        if self.removed || self.held || !self.spec.enabled || self.gates.leaving {
+            Wants::Nothing
+        } else if self.up || self.spec.eager {
+            Wants::Up
+        } else if self.wants_description() {
+            Wants::Description
+        } else {
+            Wants::Nothing
+        }
+    }
+
+    fn wants_description(&self) -> bool {
+        self.declared.is_none() && (self.described || self.spec.describe)
+    }
+
+    /// Whether it should have a run and has none; `spawn` makes it.
+    pub(super) fn wants_spawn(&self) -> bool {
+        let held_back = match &self.hold {
+            Hold::Nothing | Hold::Failed { probe: Probe::Due, .. } => false,
+            Hold::Backoff { .. } | Hold::Failed { .. } | Hold::Disabled { .. } => true,
+        };
+        let useful = match self.wants() {
+            Wants::Nothing => false,
+            Wants::Description => true,
+            // One that is blocked can still be described, so that it can be listed.
+            Wants::Up => self.gates.block.is_none() || self.wants_description(),
+        };
+        self.run.is_none() && !held_back && self.gates.problem.is_none() && useful
+    }
+
+    /// Whether what it requires is wanted because of it.
+    pub(super) fn pulls(&self) -> bool {
+        let hopeless = match &self.hold {
+            Hold::Nothing | Hold::Backoff { .. } | Hold::Failed { probe: Probe::Due, .. } => false,
+            Hold::Failed { .. } | Hold::Disabled { .. } => true,
+        };
+        let ready = self.run.as_ref().is_some_and(Run::is_ready);
+        self.wants() == Wants::Up && !ready && !hopeless && self.gates.problem.is_none()
+    }
+
+    /// Whether it has a process that its end is waited for.
+    pub(super) fn is_live(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| !run.is_abandoned())
+    }
+
+    /// Whether its run is between spawn and description.
+    pub(super) fn is_describing(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| matches!(run.phase, Phase::Describing { .. }))
+    }
+
+    /// Takes another configuration; true where it must be taken up anew.
+    pub(super) fn configure(&mut self, now: Instant, spec: Spec, out: &mut Vec<Action>) {
+        // What is known without running it may have been learnt from running it: no change by itself.
+        let same = Spec { declared: self.spec.declared.clone(), ..spec.clone() } == self.spec;
+        let program_changed = spec.fingerprint != self.spec.fingerprint;
+        let declared = spec.declared.clone();
+        self.spec = spec;
+        if same && !self.removed {
+            self.declared = self.declared.take().or(declared);
+            return;
+        }
+        self.removed = false;
+        let down = match self.state {
+            PluginState::Disabled | PluginState::Failed | PluginState::Blocked => true,
+            PluginState::Registered
+            | PluginState::Starting
+            | PluginState::Ready
+            | PluginState::Busy
+            | PluginState::Idle
+            | PluginState::Backoff
+            | PluginState::Stopping
+            | PluginState::Stopped => false,
+        };
+        if self.run.is_some() || down {
+            self.reload(now, out);
+        }
+        if self.run.is_none() && (program_changed || declared.is_some() || self.declared.is_none()) {
+            self.described &= declared.is_none();
+            self.declared = declared;
+        }
+    }
+
+    /// It is no longer configured.
+    pub(super) fn remove(&mut self, now: Instant, out: &mut Vec<Action>) {
+        self.removed = true;
+        self.up = false;
+        self.described = false;
+        self.stop_run(now, StopReason::Stop, out);
+    }
+
+    /// A caller waits for its manifest.
+    pub(super) fn describe_wanted(&mut self) {
+        self.described |= self.declared.is_none() && !self.held;
+    }
+
+    /// A caller or a dependent waits for it to be ready; true if that is news.
+    pub(super) fn want(&mut self, by_call: bool) -> bool {
+        if self.held || (self.up && (self.by_call || !by_call)) {
+            return false;
+        }
+        self.up = true;
+        self.by_call |= by_call;
+        true
+    }
+
+    /// An operator starts it.
+    pub(super) fn start(&mut self) {
+        self.held = false;
+        self.up = true;
+        self.hold = Hold::Nothing;
+        self.history.clear();
+        self.forgive();
+    }
+
+    /// An operator stops it.
+    pub(super) fn stop(&mut self, now: Instant, out: &mut Vec<Action>) {
+        self.held = true;
+        self.up = false;
+        self.described = false;
+        self.by_call = false;
+        self.hold = Hold::Nothing;
+        if self.run.is_none() {
+            let generation = self.generation;
+            self.last_stop =
+                Some(StopOutcome { generation, ended: Ended::NotRunning, took: Duration::ZERO });
+        }
+        self.stop_run(now, StopReason::Stop, out);
+    }
+
+    /// An operator restarts it.
+    pub(super) fn restart(&mut self, now: Instant, out: &mut Vec<Action>) {
+        self.start();
+        self.stop_run(now, StopReason::Restart, out);
+    }
+
+    /// It is to be taken up anew; its failures still count.
+    pub(super) fn reload(&mut self, now: Instant, out: &mut Vec<Action>) {
+        self.hold = Hold::Nothing;
+        self.history.take_up();
+        match self.run.as_ref().map(|run| &run.phase) {
+            None => {
+                self.declared = None;
+                self.described = true;
+            }
+            Some(Phase::Ready { .. } | Phase::Initialising { .. }) => {
+                self.stale = true;
+                self.up |= !self.held;
+            }
+            Some(Phase::Describing { .. } | Phase::Parked | Phase::Stopping(_)) => self.stale = true,
+        }
+        let reason = if self.spec.enabled { StopReason::Reload } else { StopReason::Stop };
+        self.stop_run(now, reason, out);
+    }
+
+    /// Kills what is left of it: plugd leaves without graces.
+    pub(super) fn kill(&mut self, now: Instant, out: &mut Vec<Action>) {
+        self.forgive();
+        if let Some(run) = &mut self.run {
+            run.kill(&self.name, now, &self.spec.clocks, None, out);
+        }
+    }
+
+    /// Something was seen of a run; of an older one it changes nothing.
+    pub(super) fn fact(&mut self, now: Instant, generation: Generation, fact: Fact, out: &mut Vec<Action>) {
+        let Some(run) = self.run.as_mut().filter(|run| run.generation == generation) else { return };
+        match (fact, &mut run.phase) {
+            (Fact::Spawned { pid }, _) => run.pid = Some(pid),
+            (Fact::NotSpawned { reason }, _) => self.not_spawned(now, reason),
+            (Fact::Exited(exit), _) => self.exited(now, exit),
+            (Fact::Described(declared), phase @ Phase::Describing { .. }) => {
+                *phase = Phase::Parked;
+                self.declared = Some(declared);
+                self.described = false;
+            }
+            (
+                Fact::Described(declared),
+                Phase::Parked | Phase::Initialising { .. } | Phase::Ready { .. },
+            ) => self.declared = Some(declared),
+            (Fact::DescribeRefused { reason }, Phase::Describing { .. })
+            | (Fact::InitRefused { reason }, Phase::Initialising { .. }) => {
+                self.hold = Hold::Disabled { reason };
+                self.stop_run(now, StopReason::Misbehaved, out);
+            }
+            (Fact::Initialised, phase @ Phase::Initialising { .. }) => *phase = Phase::Ready { since: now },
+            (Fact::Progressed, Phase::Initialising { since, until }) => {
+                let clocks = &self.spec.clocks;
+                *until = later(now, clocks.init).min(later(*since, clocks.init_max)).max(*until);
+            }
+            (Fact::Idle, Phase::Ready { .. }) if !self.spec.eager => {
+                self.up = false;
+                self.stop_run(now, StopReason::Idle, out);
+            }
+            (Fact::Misbehaved { reason }, _) => self.misbehaved(now, reason, out),
+            (Fact::Drained, Phase::Stopping(stopping)) => {
+                if matches!(stopping.step, Step::Draining { .. }) {
+                    run.next_step(&self.name, now, &self.spec.clocks, out);
+                }
+            }
+            (Fact::ShutdownAnswered, Phase::Stopping(stopping)) => {
+                if matches!(stopping.step, Step::Leaving { .. }) {
+                    run.next_step(&self.name, now, &self.spec.clocks, out);
+                }
+            }
+            // Too late or out of place: the phase it belongs to is over.
+            (
+                Fact::Described(_)
+                | Fact::DescribeRefused { .. }
+                | Fact::Initialised
+                | Fact::InitRefused { .. }
+                | Fact::Progressed
+                | Fact::Idle
+                | Fact::Drained
+                | Fact::ShutdownAnswered,
+                _,
+            ) => {}
+        }
+    }
+
+    /// Does what time demands; afterwards its deadline lies ahead.
+    pub(super) fn tick(&mut self, now: Instant, out: &mut Vec<Action>) {
+        while let Some(run) = self.run.as_mut().filter(|run| run.deadline().is_some_and(|until| until <= now))
+        {
+            match run.phase {
+                Phase::Describing { .. } => {
+                    let reason = format!("no describe answer in {}", seconds(self.spec.clocks.describe));
+                    self.misbehaved(now, reason, out);
+                }
+                Phase::Initialising { since, until } => {
+                    let reason = format!("no init answer in {}", seconds(until.duration_since(since)));
+                    self.misbehaved(now, reason, out);
+                }
+                Phase::Stopping(_) => {
+                    run.next_step(&self.name, now, &self.spec.clocks, out);
+                    if run.is_abandoned() {
+                        self.note_stop(now);
+                    }
+                }
+                Phase::Parked | Phase::Ready { .. } => break,
+            }
+        }
+        match &mut self.hold {
+            Hold::Backoff { until, .. } if *until <= now => self.hold = Hold::Nothing,
+            Hold::Failed { probe, .. } if matches!(probe, Probe::At(at) if *at <= now) => *probe = Probe::Due,
+            Hold::Nothing | Hold::Backoff { .. } | Hold::Failed { .. } | Hold::Disabled { .. } => {}
+        }
+        if self.reset_at().is_some_and(|at| at <= now) {
+            self.history.clear();
+        }
+    }
+
+    /// When [`tick`](Lifecycle::tick) has something to do.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let run = self.run.as_ref().and_then(Run::deadline);
+        [run, self.next_try(), self.reset_at()].into_iter().flatten().min()
+    }
+
+    /// When it is tried again, if that is settled.
+    pub(super) fn next_try(&self) -> Option<Instant> {
+        match self.hold {
+            Hold::Backoff { until, .. } => Some(until),
+            Hold::Failed { probe: Probe::At(at), .. } => Some(at),
+            Hold::Failed { .. } | Hold::Nothing | Hold::Disabled { .. } => None,
+        }
+    }
+
+    /// When it will have been ready long enough for its failures to be forgotten.
+    fn reset_at(&self) -> Option<Instant> {
+        let run = self.run.as_ref().filter(|_| !self.history.is_clear())?;
+        match run.phase {
+            Phase::Ready { since } => Some(later(since, self.spec.restart.reset_after)),
+            Phase::Describing { .. } | Phase::Parked | Phase::Initialising { .. } | Phase::Stopping(_) => None,
+        }
+    }
+
+    /// Does what those around it allow or demand now.
+    pub(super) fn settle(&mut self, now: Instant, gates: Gates, out: &mut Vec<Action>) {
+        self.gates = gates;
+        if self.gates.leaving {
+            if self.gates.last {
+                self.stop_run(now, StopReason::Exit, out);
+            }
+            return;
+        }
+        if !self.spec.enabled || self.gates.problem.is_some() {
+            self.stop_run(now, StopReason::Stop, out);
+        }
+        let wanted = self.wants() == Wants::Up && self.gates.block.is_none();
+        let Some(run) = &mut self.run else { return };
+        if !matches!(run.phase, Phase::Parked) {
+            return;
+        }
+        if !wanted {
+            self.stop_run(now, StopReason::Described, out);
+        } else if self.gates.waits.is_empty() {
+            let until = later(now, self.spec.clocks.init.min(self.spec.clocks.init_max));
+            run.phase = Phase::Initialising { since: now, until };
+            self.starts += 1;
+            out.push(Action::Init(self.name.clone(), run.generation));
+        }
+    }
+
+    /// Begins the next run.
+    pub(super) fn spawn(&mut self, now: Instant, out: &mut Vec<Action>) {
+        self.generation.0 += 1;
+        self.by_call = false;
+        self.hold = Hold::Nothing;
+        self.run = Some(Run::new(self.generation, now, &self.spec.clocks));
+        out.push(Action::Spawn(self.name.clone(), self.generation));
+    }
+
+    fn stop_run(&mut self, now: Instant, reason: StopReason, out: &mut Vec<Action>) {
+        self.forgive();
+        if let Some(run) = &mut self.run {
+            run.stop(&self.name, now, &self.spec.clocks, reason, out);
+        }
+    }
+
+    /// Somebody asks for the end of a run that is killed already: that it failed counts no more.
+    fn forgive(&mut self) {
+        if let Some(Phase::Stopping(stopping)) = self.run.as_mut().map(|run| &mut run.phase) {
+            stopping.failure = None;
+        }
+    }
+
+    fn misbehaved(&mut self, now: Instant, reason: String, out: &mut Vec<Action>) {
+        if let Some(run) = &mut self.run {
+            let failure = Failure { reason, ready_for: run.ready_for(now) };
+            run.kill(&self.name, now, &self.spec.clocks, Some(failure), out);
+        }
+    }
+
+    fn not_spawned(&mut self, now: Instant, reason: String) {
+        let asked = self.run.as_ref().and_then(Run::stopping).is_some_and(|stop| stop.failure.is_none());
+        self.note_stop(now);
+        self.end_run();
+        if !asked {
+            self.hold = Hold::Failed { reason, probe: Probe::Never };
+        }
+    }
+
+    fn exited(&mut self, now: Instant, exit: Exit) {
+        self.last_exit = Some((self.generation, exit));
+        self.note_stop(now);
+        let wants = self.wants();
+        let Some(run) = self.end_run() else { return };
+        let ready_for = run.ready_for(now);
+        match run.phase {
+            Phase::Stopping(stopping) => {
+                if let Some(failure) = stopping.failure {
+                    self.failed(now, failure);
+                }
+            }
+            Phase::Parked if wants != Wants::Up => {}
+            Phase::Describing { .. } | Phase::Parked | Phase::Initialising { .. } | Phase::Ready { .. } => {
+                if exit == Exit::Code(EXIT_PERMANENT) && self.spec.restart.mode != RestartMode::Always {
+                    let reason = format!("exited with {EXIT_PERMANENT}: permanent");
+                    self.hold = Hold::Failed { reason, probe: Probe::Never };
+                } else {
+                    self.failed(now, Failure { reason: exit.to_string(), ready_for });
+                }
+            }
+        }
+    }
+
+    fn end_run(&mut self) -> Option<Run> {
+        if std::mem::take(&mut self.stale) {
+            self.declared = None;
+            self.described = !self.held;
+        }
+        self.run.take()
+    }
+
+    /// Notes how an asked-for stop ended, once.
+    fn note_stop(&mut self, now: Instant) {
+        let Some(run) = &self.run else { return };
+        let known = self.last_stop.is_some_and(|last| last.generation == run.generation);
+        if let Some(stopping) = run.stopping().filter(|stopping| !known && stopping.failure.is_none()) {
+            let took = now.saturating_duration_since(stopping.since);
+            let ended = stopping.step.ended();
+            self.last_stop = Some(StopOutcome { generation: run.generation, ended, took });
+        }
+    }
+
+    fn failed(&mut self, now: Instant, failure: Failure) {
+        let Failure { reason, ready_for } = failure;
+        let policy = &self.spec.restart;
+        let deviation = deviation(self.salt, &self.name, self.generation);
+        self.hold = match self.history.judge(policy, now, ready_for, deviation) {
+            Verdict::AtOnce => Hold::Nothing,
+            Verdict::After(delay) => Hold::Backoff { until: later(now, delay), reason },
+            Verdict::StayDown => Hold::Failed { reason, probe: Probe::Never },
+            Verdict::GiveUp { failures } => {
+                let reason = match self.history.given_up() {
+                    Some(_) => format!("crash loop: the latest try failed too; last: {reason}"),
+                    None => {
+                        let window = seconds(policy.window);
+                        let plural = if failures == 1 { "" } else { "s" };
+                        format!("crash loop: {failures} failure{plural} in {window}; last: {reason}")
+                    }
+                };
+                self.history.give_up(&reason);
+                Hold::Failed { reason, probe: Probe::At(later(now, policy.probe_interval)) }
+            }
+        };
+    }
+}
+
+/// A duration in seconds, as messages have it.
+pub(super) fn seconds(duration: Duration) -> String {
+    format!("{} s", duration.as_secs_f64())
+}

@@ -1,0 +1,427 @@
+//! All plugins together: events in, actions out, and who has to wait for whom.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+use plugd_protocol::PluginName;
+use plugd_protocol::control::PluginState;
+use plugd_protocol::manifest::Requirement;
+
+use super::graph::{Graph, Needs, Problem};
+use super::lifecycle::{Block, Gates, Lifecycle};
+use super::view::{Face, View};
+use super::{Action, Event, Fact, Spec};
+
+/// How many runs may be between spawn and description at once, unless told otherwise.
+///
+/// Enough to keep a few cores busy with the start of interpreters, too few to make all of them late.
+const STARTING_MAX: usize = 8;
+
+/// Decides about the lives of all plugins.
+///
+/// Each [`step`](Supervisor::step) applies one event and then settles: plugins that may be
+/// concerned are looked at in the order of starting (of stopping, when leaving) until none is left.
+#[derive(Debug)]
+pub struct Supervisor {
+    salt: u64,
+    starting_max: usize,
+    plugins: BTreeMap<PluginName, Lifecycle>,
+    graph: Graph,
+    graph_is_stale: bool,
+    leaving: Leaving,
+    /// Still to be looked at, by rank.
+    touched: BTreeSet<(usize, PluginName)>,
+    /// Looked at in this step.
+    seen: BTreeSet<PluginName>,
+    /// Those that wait for their turn to be spawned.
+    pending: BTreeSet<PluginName>,
+    /// Those between spawn and description.
+    describing: BTreeSet<PluginName>,
+    /// The latest instant it was told.
+    now: Option<Instant>,
+}
+
+/// How far leaving has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leaving {
+    No,
+    Asked,
+    Left,
+}
+
+impl Supervisor {
+    /// A supervisor of nothing yet; `salt` makes its jitter differ from others'.
+    pub fn new(salt: u64) -> Supervisor {
+        Supervisor {
+            salt,
+            starting_max: STARTING_MAX,
+            plugins: BTreeMap::new(),
+            graph: Graph::default(),
+            graph_is_stale: false,
+            leaving: Leaving::No,
+            touched: BTreeSet::new(),
+            seen: BTreeSet::new(),
+            pending: BTreeSet::new(),
+            describing: BTreeSet::new(),
+            now: None,
+        }
+    }
+
+    /// Sets how many runs may be between spawn and description at once; at least one.
+    #[must_use]
+    pub fn with_starting_max(mut self, runs: usize) -> Supervisor {
+        self.starting_max = runs.max(1);
+        self
+    }
+
+    /// Applies one event and says what is to be done, in this order.
+    pub fn step(&mut self, now: Instant, event: Event) -> Vec<Action> {
+        let mut out = Vec::new();
+        self.now = Some(now);
+        self.apply(now, event, &mut out);
+        self.settle(now, &mut out);
+        self.announce(now, &mut out);
+        out
+    }
+
+    /// When [`Event::Tick`] is due.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.plugins.values().filter_map(Lifecycle::deadline).min()
+    }
+
+    /// How a plugin is.
+    pub fn view(&self, name: &PluginName) -> Option<View> {
+        self.plugins.get(name).zip(self.now).map(|(plugin, now)| plugin.view(now))
+    }
+
+    /// How all plugins are, by name.
+    pub fn views(&self) -> impl Iterator<Item = (&PluginName, View)> {
+        let now = self.now;
+        self.plugins.iter().filter_map(move |(name, plugin)| Some((name, plugin.view(now?))))
+    }
+
+    /// What is known of a plugin besides its view.
+    pub fn plugin(&self, name: &PluginName) -> Option<&Lifecycle> {
+        self.plugins.get(name)
+    }
+
+    /// Who requires whom.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// What is wrong with a plugin's requirements, versions included.
+    pub fn problems(&self, name: &PluginName) -> Vec<Problem> {
+        let structural = self.graph.problems(name).iter().cloned();
+        structural.chain(self.graph.requirements(name).filter_map(|edge| self.mismatch(edge.to, edge.requirement))).collect()
+    }
+
+    /// Whether it was told to leave and nothing lives any more.
+    pub fn is_down(&self) -> bool {
+        self.leaving != Leaving::No && !self.plugins.values().any(Lifecycle::is_live)
+    }
+
+    fn apply(&mut self, now: Instant, event: Event, out: &mut Vec<Action>) {
+        let leaving = self.leaving != Leaving::No;
+        match event {
+            Event::Tick => self.tick(now, out),
+            Event::Shutdown => self.shutdown(now, out),
+            Event::Fact(name, generation, fact) => {
+                // It would only be started again for the dependent that is on its way up.
+                if matches!(fact, Fact::Idle) && self.is_pulled(&name) {
+                    return;
+                }
+                self.update(&name, |plugin| plugin.fact(now, generation, fact, out));
+            }
+            Event::Configured(_)
+            | Event::DescribeWanted(_)
+            | Event::Wanted(_)
+            | Event::Start(_)
+            | Event::Stop(_)
+            | Event::Restart(_)
+            | Event::Reload(_)
+                if leaving => {}
+            Event::Configured(specs) => self.configure(now, specs, out),
+            Event::DescribeWanted(name) => self.update(&name, Lifecycle::describe_wanted),
+            Event::Wanted(name) => self.update(&name, |plugin| {
+                plugin.want(true);
+            }),
+            Event::Start(name) => self.update(&name, Lifecycle::start),
+            Event::Stop(name) => self.update(&name, |plugin| plugin.stop(now, out)),
+            Event::Restart(name) => self.update(&name, |plugin| plugin.restart(now, out)),
+            Event::Reload(name) => self.update(&name, |plugin| plugin.reload(now, out)),
+        }
+    }
+
+    /// Changes one plugin, and notes who may be concerned.
+    fn update(&mut self, name: &PluginName, change: impl FnOnce(&mut Lifecycle)) {
+        let Some(plugin) = self.plugins.get_mut(name) else { return };
+        let before = plugin.declared.clone();
+        change(plugin);
+        if plugin.declared != before {
+            let needs = |declared: &Option<super::Declared>| {
+                declared.as_ref().map(|it| (it.requires.clone(), it.priority)).unwrap_or_default()
+            };
+            self.graph_is_stale |= needs(&plugin.declared) != needs(&before);
+            self.touch_dependents(name);
+        }
+        self.touch(name);
+    }
+
+    fn tick(&mut self, now: Instant, out: &mut Vec<Action>) {
+        let is_due = |plugin: &Lifecycle| plugin.deadline().is_some_and(|at| at <= now);
+        let due: Vec<PluginName> =
+            self.plugins.values().filter(|plugin| is_due(plugin)).map(|plugin| plugin.name.clone()).collect();
+        for name in due {
+            self.update(&name, |plugin| plugin.tick(now, out));
+        }
+    }
+
+    fn shutdown(&mut self, now: Instant, out: &mut Vec<Action>) {
+        match self.leaving {
+            Leaving::No => {
+                self.leaving = Leaving::Asked;
+                self.touch_all();
+            }
+            Leaving::Asked => {
+                let mut names: Vec<PluginName> = self.plugins.keys().cloned().collect();
+                names.sort_by_key(|name| std::cmp::Reverse(self.graph.rank(name)));
+                for name in names {
+                    self.update(&name, |plugin| plugin.kill(now, out));
+                }
+            }
+            Leaving::Left => {}
+        }
+    }
+
+    fn configure(&mut self, now: Instant, specs: Vec<Spec>, out: &mut Vec<Action>) {
+        let mut specs: BTreeMap<PluginName, Spec> =
+            specs.into_iter().map(|spec| (spec.name.clone(), spec)).collect();
+        for (name, plugin) in &mut self.plugins {
+            match specs.remove(name) {
+                Some(spec) => plugin.configure(now, spec, out),
+                None => plugin.remove(now, out),
+            }
+        }
+        for (name, spec) in specs {
+            self.plugins.insert(name, Lifecycle::new(spec, self.salt, now));
+        }
+        self.graph_is_stale = true;
+    }
+
+    /// Looks at everybody concerned until nothing follows any more.
+    fn settle(&mut self, now: Instant, out: &mut Vec<Action>) {
+        loop {
+            if std::mem::take(&mut self.graph_is_stale) {
+                self.rebuild_graph();
+                self.touch_all();
+            }
+            let next = if self.leaving == Leaving::No {
+                self.touched.pop_first()
+            } else {
+                self.touched.pop_last()
+            };
+            if let Some((_, name)) = next {
+                self.settle_one(now, &name, out);
+            } else if let Some(name) = self.next_to_spawn() {
+                self.update(&name, |plugin| plugin.spawn(now, out));
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn settle_one(&mut self, now: Instant, name: &PluginName, out: &mut Vec<Action>) {
+        if !self.plugins.contains_key(name) {
+            return;
+        }
+        let gates = self.gates(name);
+        let plugin = self.plugins.get_mut(name).expect("looked up above");
+        plugin.settle(now, gates, out);
+        let face = plugin.current_face();
+        let changed = face != plugin.face;
+        plugin.face = face;
+        let (wants_spawn, describes) = (plugin.wants_spawn(), plugin.is_describing());
+        let (pulls, live) = (plugin.pulls(), plugin.is_live());
+        note(&mut self.pending, name, wants_spawn);
+        note(&mut self.describing, name, describes);
+        self.seen.insert(name.clone());
+        if changed {
+            self.touch_dependents(name);
+        }
+        if pulls {
+            self.pull(name);
+        }
+        if !live && self.leaving != Leaving::No {
+            let required = self.graph.requirements(name).map(|edge| edge.to);
+            let left: Vec<PluginName> =
+                required.filter(|&to| self.plugins.get(to).is_some_and(Lifecycle::is_live)).cloned().collect();
+            left.iter().for_each(|required| self.touch(required));
+        }
+    }
+
+    /// What those around a plugin allow it.
+    fn gates(&self, name: &PluginName) -> Gates {
+        let mut gates = Gates { leaving: self.leaving != Leaving::No, ..Gates::default() };
+        if gates.leaving {
+            let mut first = self.graph.stop_first(name);
+            gates.last = !first.any(|other| self.plugins.get(other).is_some_and(Lifecycle::is_live));
+        }
+        let own_fault = self.graph.problems(name).iter().find(|problem| problem.disables()).cloned();
+        let mut mismatches = self.graph.requirements(name);
+        let problem = own_fault.or_else(|| mismatches.find_map(|edge| self.mismatch(edge.to, edge.requirement)));
+        if let Some(problem) = problem {
+            gates.problem = Some(problem.to_string().into());
+            return gates;
+        }
+        for edge in self.graph.requirements(name) {
+            let face = self.plugins.get(edge.to).filter(|_| !edge.missing).map(|plugin| &plugin.face);
+            match (face, edge.requirement.optional) {
+                (None, true) => {}
+                (None, false) => block(&mut gates, edge.to, edge.to, &self.not_configured(name, edge.to)),
+                (Some(Face::Down { root, cause }), false) => block(&mut gates, edge.to, root, cause),
+                (Some(Face::Coming { starting: true }), true) if edge.orders => gates.waits.push(edge.to.clone()),
+                (Some(Face::Asleep | Face::Coming { .. }), false) => gates.waits.push(edge.to.clone()),
+                (Some(Face::Ready), _) => {}
+                (Some(Face::Asleep | Face::Coming { .. } | Face::Down { .. }), true) => {}
+            }
+        }
+        gates
+    }
+
+    /// How a missing plugin is, as a cause of being blocked.
+    fn not_configured(&self, name: &PluginName, missing: &PluginName) -> String {
+        let near = self.graph.problems(name).iter().find_map(|problem| match problem {
+            Problem::Missing { name, near } if name == missing => near.as_ref(),
+            Problem::Missing { .. }
+            | Problem::SelfDependency
+            | Problem::Cycle(_)
+            | Problem::VersionMismatch { .. } => None,
+        });
+        let hint = near.map(|near| format!(" (did you mean {near}?)")).unwrap_or_default();
+        format!("which is not configured{hint}")
+    }
+
+    /// Whether a plugin is known to have a version that will not do.
+    fn mismatch(&self, required: &PluginName, requirement: &Requirement) -> Option<Problem> {
+        let declared = self.plugins.get(required)?.declared.as_ref()?;
+        // Any version will do, be it a pre-release or none that compares.
+        if requirement.optional || requirement.version.comparators.is_empty() {
+            return None;
+        }
+        let found = declared.version.clone();
+        let fits = found.as_ref().is_some_and(|version| requirement.version.matches(version));
+        (!fits).then(|| Problem::VersionMismatch {
+            name: required.clone(),
+            wanted: requirement.version.clone(),
+            found,
+        })
+    }
+
+    /// Makes what a plugin requires wanted too; of a blocked one, only what blocks it.
+    fn pull(&mut self, name: &PluginName) {
+        let Some(plugin) = self.plugins.get(name) else { return };
+        let by_call = plugin.by_call;
+        let blocking = plugin.gates.block.as_ref().map(|block| block.on.clone());
+        let hard = self.graph.requirements(name).filter(|edge| !edge.requirement.optional && !edge.missing);
+        let required: Vec<PluginName> = hard.map(|edge| edge.to.clone()).collect();
+        for name in required {
+            let concerned = blocking.as_ref().is_none_or(|blocking| blocking.contains(&name));
+            if concerned && self.plugins.get_mut(&name).is_some_and(|plugin| plugin.want(by_call)) {
+                self.touch(&name);
+            }
+        }
+    }
+
+    /// Whether a plugin that is on its way up requires this one.
+    fn is_pulled(&self, name: &PluginName) -> bool {
+        self.graph.dependents(name).into_iter().any(|dependent| {
+            let requires = |edge: super::graph::Edge<'_>| edge.to == name && !edge.requirement.optional;
+            self.graph.requirements(dependent).any(requires)
+                && self.plugins.get(dependent).is_some_and(Lifecycle::pulls)
+        })
+    }
+
+    /// The plugin whose turn it is, if another run may start now.
+    fn next_to_spawn(&self) -> Option<PluginName> {
+        if self.describing.len() >= self.starting_max {
+            return None;
+        }
+        let key = |name: &&PluginName| {
+            let by_call = self.plugins.get(*name).is_some_and(|plugin| plugin.by_call);
+            (!by_call, self.graph.rank(name))
+        };
+        self.pending.iter().min_by_key(key).cloned()
+    }
+
+    fn rebuild_graph(&mut self) {
+        let configured = self.plugins.values().filter(|plugin| !plugin.removed);
+        self.graph = Graph::new(configured.map(|plugin| (plugin.name.clone(), needs(plugin))).collect());
+        // Ranks are those of the graph.
+        let touched = std::mem::take(&mut self.touched);
+        touched.iter().for_each(|(_, name)| self.touch(name));
+    }
+
+    fn touch(&mut self, name: &PluginName) {
+        self.touched.insert((self.graph.rank(name), name.clone()));
+    }
+
+    fn touch_all(&mut self) {
+        let graph = &self.graph;
+        self.touched.extend(self.plugins.keys().map(|name| (graph.rank(name), name.clone())));
+    }
+
+    fn touch_dependents(&mut self, name: &PluginName) {
+        let dependents: Vec<PluginName> = self.graph.dependents(name).into_iter().cloned().collect();
+        dependents.iter().for_each(|dependent| self.touch(dependent));
+    }
+
+    /// Tells who is in another state now, who is gone, and whether everything is down.
+    fn announce(&mut self, now: Instant, out: &mut Vec<Action>) {
+        let mut seen: Vec<PluginName> = std::mem::take(&mut self.seen).into_iter().collect();
+        seen.sort_by_key(|name| self.graph.rank(name));
+        for name in seen {
+            let Some(plugin) = self.plugins.get_mut(&name) else { continue };
+            if plugin.removed && plugin.run.is_none() {
+                self.plugins.remove(&name);
+                self.pending.remove(&name);
+                self.describing.remove(&name);
+                out.push(Action::Forget(name));
+                continue;
+            }
+            let state: PluginState = plugin.current_state();
+            if state != plugin.state {
+                plugin.state = state;
+                plugin.since = now;
+                out.push(Action::Entered(name, state));
+            }
+        }
+        if self.leaving == Leaving::Asked && self.is_down() {
+            self.leaving = Leaving::Left;
+            out.push(Action::Leave);
+        }
+    }
+}
+
+/// What a plugin requires: the configuration wins over the manifest, name by name.
+fn needs(plugin: &Lifecycle) -> Needs {
+    let declared = plugin.declared.as_ref();
+    let mut requires = declared.map(|declared| declared.requires.clone()).unwrap_or_default();
+    requires.extend(plugin.spec.requires.clone());
+    let priority = plugin.spec.priority.or(declared.and_then(|declared| declared.priority)).unwrap_or(0);
+    Needs { priority, requires }
+}
+
+fn note(set: &mut BTreeSet<PluginName>, name: &PluginName, belongs: bool) {
+    if !belongs {
+        set.remove(name);
+    } else if !set.contains(name) {
+        set.insert(name.clone());
+    }
+}
+
+/// Notes that a requirement is down; the first one found is the one that is named.
+fn block(gates: &mut Gates, required: &PluginName, root: &PluginName, cause: &str) {
+    let first = || Block { direct: required.clone(), root: root.clone(), cause: cause.into(), on: Vec::new() };
+    gates.block.get_or_insert_with(first).on.push(required.clone());
+}

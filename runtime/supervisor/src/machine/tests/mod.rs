@@ -1,0 +1,1 @@
+//! Tests of the machine: written scripts and simulated worlds.

@@ -1,0 +1,259 @@
+//! What a plugin's life looks like from outside: its state, why, and what can be expected.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use plugd_protocol::PluginName;
+use plugd_protocol::control::PluginState;
+
+use super::lifecycle::{Block, Hold, Lifecycle, Wants};
+use super::run::{Phase, Run};
+use super::{Exit, Generation, StopOutcome};
+
+/// How a plugin is, as of the last step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct View {
+    /// Its state; never `Busy`, which only those who hand over calls can know.
+    pub state: PluginState,
+    /// Why it is in that state, where it is not plain; names the root cause.
+    pub reason: Option<String>,
+    /// The plugins it waits for or is blocked by itself.
+    pub waits_for: Vec<PluginName>,
+    /// Its latest run; 0 before the first.
+    pub generation: Generation,
+    /// The process of its run.
+    pub pid: Option<u32>,
+    /// Since when it is in that state.
+    pub since: Instant,
+    /// How many runs were sent `init`.
+    pub starts: u64,
+    /// How many failures lie within the window.
+    pub restarts: u32,
+    /// When it is tried again.
+    pub next_start: Option<Instant>,
+    /// How its last process ended.
+    pub last_exit: Option<(Generation, Exit)>,
+    /// How its last asked-for stop went.
+    pub last_stop: Option<StopOutcome>,
+    /// Whether it is wanted to be ready.
+    pub wanted_up: bool,
+    /// Whether its run takes calls.
+    pub accepts_calls: bool,
+    /// Whether a call should wait for it rather than be answered at once.
+    pub waits: bool,
+    /// Whether it is ready, or came to rest otherwise.
+    pub settled_start: bool,
+    /// Whether it has no process, or none that anybody waits for.
+    pub settled_stop: bool,
+    /// Whether its manifest is known, or nothing is under way to learn it.
+    pub settled_describe: bool,
+}
+
+/// What a plugin shows its dependents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Face {
+    /// Not running; would start if it were wanted.
+    Asleep,
+    /// Will be ready unless it fails; `starting` where it is not waiting out a failure.
+    Coming { starting: bool },
+    /// Takes calls.
+    Ready,
+    /// Will not be ready unless something changes.
+    Down { root: PluginName, cause: Arc<str> },
+}
+
+impl Lifecycle {
+    /// The state that follows from everything known of it.
+    pub(super) fn current_state(&self) -> PluginState {
+        if let Some(run) = &self.run {
+            return match &run.phase {
+                Phase::Describing { .. } | Phase::Parked | Phase::Initialising { .. } => PluginState::Starting,
+                Phase::Ready { .. } => PluginState::Ready,
+                Phase::Stopping(_) if run.is_abandoned() => PluginState::Failed,
+                Phase::Stopping(_) => PluginState::Stopping,
+            };
+        }
+        if !self.spec.enabled || self.gates.problem.is_some() {
+            return PluginState::Disabled;
+        }
+        if self.held {
+            return PluginState::Stopped;
+        }
+        match (&self.hold, self.wants()) {
+            (Hold::Disabled { .. }, _) => PluginState::Disabled,
+            (Hold::Failed { .. }, _) => PluginState::Failed,
+            (Hold::Nothing | Hold::Backoff { .. }, _) if self.gates.leaving => {
+                if self.generation.0 == 0 && self.state == PluginState::Registered {
+                    PluginState::Registered
+                } else {
+                    PluginState::Stopped
+                }
+            }
+            (Hold::Backoff { .. }, _) => PluginState::Backoff,
+            (Hold::Nothing, _) if self.gates.block.is_some() => PluginState::Blocked,
+            (Hold::Nothing, Wants::Up) => PluginState::Starting,
+            (Hold::Nothing, Wants::Description | Wants::Nothing) if self.generation.0 == 0 => {
+                PluginState::Registered
+            }
+            (Hold::Nothing, Wants::Description | Wants::Nothing) => PluginState::Idle,
+        }
+    }
+
+    /// What its dependents go by.
+    pub(super) fn current_face(&self) -> Face {
+        let down = |state: &str, reason: Option<&str>| {
+            let colon = if reason.is_some() { ": " } else { "" };
+            let cause = format!("which is {state}{colon}{}", reason.unwrap_or_default());
+            Face::Down { root: self.name.clone(), cause: cause.into() }
+        };
+        let run = self.run.as_ref();
+        if run.is_some_and(Run::is_ready) {
+            return Face::Ready;
+        }
+        if let Some(reason) = self.why_disabled() {
+            return down("disabled", Some(reason));
+        }
+        if self.held {
+            return down("stopped", None);
+        }
+        if run.is_some_and(Run::is_abandoned) {
+            return down("failed", Some(UNKILLABLE));
+        }
+        if let Hold::Failed { reason, .. } = &self.hold {
+            return down("failed", Some(reason));
+        }
+        // A try of one that was given up is no hope yet.
+        if let Some(reason) = self.history.given_up() {
+            return down("failed", Some(reason));
+        }
+        if let Some(Block { root, cause, .. }) = &self.gates.block {
+            return Face::Down { root: root.clone(), cause: Arc::clone(cause) };
+        }
+        match (&self.hold, self.wants()) {
+            (Hold::Backoff { .. }, _) => Face::Coming { starting: false },
+            (_, Wants::Up) => Face::Coming { starting: true },
+            (_, Wants::Description | Wants::Nothing) => Face::Asleep,
+        }
+    }
+
+    /// How it is, for those who ask; `now` only ages its failures.
+    pub(super) fn view(&self, now: Instant) -> View {
+        let state = self.current_state();
+        let wanted_up = self.wants() == Wants::Up;
+        View {
+            state,
+            reason: self.reason(state),
+            waits_for: self.waits_for(state, wanted_up),
+            generation: self.generation,
+            pid: self.run.as_ref().and_then(|run| run.pid),
+            since: self.since,
+            starts: self.starts,
+            restarts: self.history.within(self.spec.restart.window, now),
+            next_start: self.next_try(),
+            last_exit: self.last_exit,
+            last_stop: self.last_stop,
+            wanted_up,
+            accepts_calls: state == PluginState::Ready,
+            waits: self.waits(state),
+            settled_start: !matches!(state, PluginState::Starting | PluginState::Stopping),
+            settled_stop: !self.is_live(),
+            settled_describe: self.declared.is_some() || !(self.is_describing() || self.wants_spawn()),
+        }
+    }
+
+    /// Whether something keeps it from being started, whatever is wanted.
+    fn is_barred(&self) -> bool {
+        let held_back = match &self.hold {
+            Hold::Nothing | Hold::Backoff { .. } => false,
+            Hold::Failed { .. } | Hold::Disabled { .. } => true,
+        };
+        let barred_by_others = self.gates.block.is_some() || self.gates.leaving;
+        self.held || self.removed || held_back || barred_by_others || self.why_disabled().is_some()
+    }
+
+    fn waits(&self, state: PluginState) -> bool {
+        match state {
+            PluginState::Starting
+            | PluginState::Backoff
+            | PluginState::Idle
+            | PluginState::Registered
+            | PluginState::Stopping => !self.is_barred(),
+            PluginState::Ready
+            | PluginState::Busy
+            | PluginState::Blocked
+            | PluginState::Disabled
+            | PluginState::Failed
+            | PluginState::Stopped => false,
+        }
+    }
+
+    fn waits_for(&self, state: PluginState, wanted_up: bool) -> Vec<PluginName> {
+        match (state, &self.gates.block) {
+            (PluginState::Blocked, Some(block)) => block.on.clone(),
+            (PluginState::Starting, _) if wanted_up && !self.initialises() => self.gates.waits.clone(),
+            (_, _) => Vec::new(),
+        }
+    }
+
+    fn initialises(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| matches!(run.phase, Phase::Initialising { .. }))
+    }
+
+    fn why_disabled(&self) -> Option<&str> {
+        if !self.spec.enabled {
+            return Some("disabled in plugd.toml");
+        }
+        match &self.hold {
+            _ if self.gates.problem.is_some() => self.gates.problem.as_deref(),
+            Hold::Disabled { reason } => Some(reason),
+            Hold::Nothing | Hold::Backoff { .. } | Hold::Failed { .. } => None,
+        }
+    }
+
+    fn reason(&self, state: PluginState) -> Option<String> {
+        match state {
+            PluginState::Disabled => self.why_disabled().map(str::to_owned),
+            PluginState::Failed if self.run.is_some() => Some(UNKILLABLE.to_owned()),
+            PluginState::Failed | PluginState::Backoff => match &self.hold {
+                Hold::Failed { reason, .. } | Hold::Backoff { reason, .. } => Some(reason.clone()),
+                Hold::Nothing | Hold::Disabled { .. } => None,
+            },
+            PluginState::Blocked => self.gates.block.as_ref().map(Block::to_string),
+            PluginState::Stopped => self.held.then(|| "stopped by an operator".to_owned()),
+            PluginState::Stopping => self.why_stopping(),
+            PluginState::Registered
+            | PluginState::Starting
+            | PluginState::Ready
+            | PluginState::Busy
+            | PluginState::Idle => None,
+        }
+    }
+
+    fn why_stopping(&self) -> Option<String> {
+        let stopping = self.run.as_ref().and_then(Run::stopping)?;
+        let failure = stopping.failure.as_ref().map(|failure| failure.reason.clone());
+        failure.or_else(|| self.why_disabled().map(str::to_owned))
+    }
+}
+
+/// What is said of a process that SIGKILL did not end.
+const UNKILLABLE: &str = "unkillable: its process is still there after SIGKILL";
+
+impl std::fmt::Display for Block {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "requires {}", self.direct)?;
+        if self.direct != self.root {
+            write!(f, ", which is blocked by {}", self.root)?;
+        }
+        write!(f, ", {}", self.cause)
+    }
+}
+
+impl std::fmt::Display for Exit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Exit::Code(code) => write!(f, "exit status {code}"),
+            Exit::Signal(signal) => write!(f, "killed by signal {signal}"),
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The bench: what a call costs, against the same echo over bare pipes, in one run.
+//!
+//! `plugd-bench full` writes `docs/performance.md` and prints it; `plugd-bench quick` prints the
+//! main figures as `name: value` lines. Progress goes to stderr. There is no pass or fail.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "figures go to stdout, progress to stderr")]
+
+mod bare;
+mod contender;
+mod daemon;
+mod facts;
+mod host;
+mod lives;
+mod peer;
+mod programs;
+mod report;
+mod stats;
+mod suite;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use crate::programs::Programs;
+use crate::suite::Plan;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let ended = match words[..] {
+        ["quick"] => quick(),
+        ["full"] => full(),
+        // What the bench starts as a fresh process to look at its memory.
+        ["rss", plugin] => lives::measure_rss(Path::new(plugin)).map(|kib| println!("{kib}")),
+        _ => {
+            eprintln!("usage: plugd-bench quick | full");
+            return ExitCode::from(2);
+        }
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("plugd-bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn quick() -> io::Result<()> {
+    let findings = suite::measure(&Plan::quick(), &Programs::find()?)?;
+    for (name, value) in report::main_figures(&findings) {
+        println!("{name}: {value}");
+    }
+    Ok(())
+}
+
+fn full() -> io::Result<()> {
+    let plan = Plan::full();
+    let begun = Instant::now();
+    let findings = suite::measure(&plan, &Programs::find()?)?;
+    let facts = facts::of_this_machine();
+    let text = report::page(&findings, &plan, &facts, begun.elapsed());
+    std::fs::write(page_path(), &text)?;
+    print!("{text}");
+    Ok(())
+}
+
+fn page_path() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/performance.md")
+}
+
+/// Says on stderr what is being done.
+fn progress(what: &str) {
+    eprintln!("{what}");
+}

@@ -1,0 +1,199 @@
+//! The findings as lines for programs and as a page for people.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use crate::contender::{ENGINE, ENGINE_SDK, Pair, RAW, RMCP_BEST, RMCP_DEFAULT, SOCKET};
+use crate::facts::Facts;
+use crate::lives::MANY;
+use crate::stats::{Spread, three_digits};
+use crate::suite::{Findings, MANY_IN_FLIGHT, PAYLOADS, Plan, alone, crowded};
+
+const CONTENDERS: [&str; 6] = [RAW, ENGINE, ENGINE_SDK, SOCKET, RMCP_DEFAULT, RMCP_BEST];
+
+/// The figures that programs watch, by name; each is a median.
+pub(crate) fn main_figures(findings: &Findings) -> Vec<(&'static str, String)> {
+    let figures = [
+        ("engine_32b_vs_raw", round_trip_ratio(findings, ENGINE, 32)),
+        ("engine_1mib_vs_raw", round_trip_ratio(findings, ENGINE, 1024 * 1024)),
+        ("engine_64_inflight_vs_rmcp_default", rate_ratio(findings, ENGINE, 32)),
+        ("socket_32b_vs_two_raw_hops", two_hops_ratio(findings)),
+        ("cli_call_vs_curl", Some(findings.command.ratio())),
+        ("crash_to_answer_vs_spawn", Some(findings.crash.ratio())),
+        ("spawn_50_vs_raw", Some(findings.many_starts.ratio())),
+        ("rss_per_idle_plugin_kib", Some(Spread::of(&findings.rss_kib))),
+    ];
+    figures
+        .into_iter()
+        .map(|(name, spread)| (name, spread.map_or("unknown".to_owned(), |spread| format!("{:.2}", spread.median))))
+        .collect()
+}
+
+/// The whole page.
+pub(crate) fn page(findings: &Findings, plan: &Plan, facts: &Facts, took: Duration) -> String {
+    let parts = [
+        introduction(facts, took),
+        main_table(findings),
+        round_trips(findings),
+        rates(findings),
+        lives(findings),
+        method(plan),
+    ];
+    parts.join("\n")
+}
+
+fn introduction(facts: &Facts, took: Duration) -> String {
+    let Facts { date, cores, cpu, memory_gib, kernel, rustc } = facts;
+    format!(
+        "# What a call costs\n\n\
+         `make bench` wrote this page; it measures and judges nothing. Ratios carry over to other \
+         machines, absolute times do not. Every ratio is the median of the ratios of the single \
+         repetitions, with the least and the greatest in brackets: where two brackets overlap, the \
+         difference is not resolved.\n\n\
+         | | |\n|---|---|\n\
+         | date | {date} |\n| cores | {cores} |\n| processor | {cpu} |\n| memory | {memory_gib} GiB |\n\
+         | kernel | {kernel} |\n| compiler | {rustc}, release profile |\n| time taken | {} s |\n",
+        took.as_secs()
+    )
+}
+
+fn main_table(findings: &Findings) -> String {
+    let mut text = "## In short\n\n| figure | median |\n|---|---|\n".to_owned();
+    for (name, value) in main_figures(findings) {
+        row(&mut text, &[format!("`{name}`"), value]);
+    }
+    text + "\n`make bench-quick` prints the same figures from a shorter run.\n"
+}
+
+fn round_trips(findings: &Findings) -> String {
+    let mut text = "## Round trips, one call in flight\n\nBy `raw`'s round trip of the same size:\n\n".to_owned();
+    header(&mut text, "contender");
+    for name in CONTENDERS {
+        cells(&mut text, name, |payload| round_trip_ratio(findings, name, payload).map(|ratio| ratio.to_string()));
+    }
+    text += "\nMedian round trip, in microseconds:\n\n";
+    header(&mut text, "contender");
+    for name in CONTENDERS {
+        cells(&mut text, name, |payload| known(&findings.samples.p50_us(name, alone(payload))));
+    }
+    if let Some(hops) = two_hops_ratio(findings) {
+        let _ = writeln!(
+            text,
+            "\nA call through the socket crosses two pairs of pipes' worth of processes: 32 B by two `raw` \
+             round trips is {hops}."
+        );
+    }
+    text
+}
+
+fn rates(findings: &Findings) -> String {
+    let mut text = format!(
+        "## Calls per second, {MANY_IN_FLIGHT} calls in flight\n\nBy rmcp's rate in its default setup; \
+         more is better:\n\n"
+    );
+    header(&mut text, "contender");
+    for name in &CONTENDERS[1..] {
+        cells(&mut text, name, |payload| rate_ratio(findings, name, payload).map(|ratio| ratio.to_string()));
+    }
+    text += "\nCalls per second:\n\n";
+    header(&mut text, "contender");
+    for name in &CONTENDERS[1..] {
+        cells(&mut text, name, |payload| known(&findings.samples.per_second(name, crowded(payload))));
+    }
+    text
+}
+
+fn lives(findings: &Findings) -> String {
+    let mut text = "## Processes\n\n| what | by | ratio | ms | the other's ms |\n|---|---|---|---|---|\n".to_owned();
+    let many = format!("{MANY} plugins from the order to ready");
+    let many_bare = format!("{MANY} bare starts to first answers");
+    let pairs: [(&str, &str, &Pair); 3] = [
+        ("`plugd call`, a whole process", "`curl` with the same POST", &findings.command),
+        ("`kill -9` to the next answer", "a bare start to the first answer", &findings.crash),
+        (&many, &many_bare, &findings.many_starts),
+    ];
+    for (what, by, pair) in pairs {
+        let milliseconds = |times: &[f64]| three_digits(Spread::of(times).median / 1000.0);
+        let ratio = pair.ratio().to_string();
+        row(&mut text, &[what.into(), by.into(), ratio, milliseconds(&pair.ours), milliseconds(&pair.theirs)]);
+    }
+    let _ = writeln!(text, "\nHost memory per idle plugin: {} KiB.", Spread::of(&findings.rss_kib));
+    text
+}
+
+fn method(plan: &Plan) -> String {
+    let Plan { call_repetitions, slice, life_repetitions, each, .. } = plan;
+    let slice_ms = slice.as_millis();
+    format!(
+        "## How it is measured\n\n\
+         - One run, one harness. In every case the contenders take turns of {slice_ms} ms, one directly \
+         after the other, {call_repetitions} repetitions after a round of warming up. A turn gives the \
+         median of its round trips, or the calls answered per second.\n\
+         - The payload is ASCII text without escapes: JSON's best case. Every answer is checked to have \
+         come back whole.\n\
+         - `raw`: blocking reads and writes over two pipes, newline-framed, no JSON, one call at a time. \
+         Many in flight over it would measure batching, so it has no rate.\n\
+         - `engine`: the engine in this process on a current-thread runtime, through the whole pipeline \
+         (resolved, validated, with a deadline, queued), to a plugin of blocking reads and writes \
+         without the SDK. `engine, SDK plugin`: the same with a plugin made with the SDK, which decodes \
+         and encodes a typed value.\n\
+         - `socket`: one client connected to a daemon in a process of its own, which runs the same plugin.\n\
+         - `rmcp default`: client and server of rmcp 3.11 as its documentation has them, multi-thread \
+         tokio on both sides, `TokioChildProcess` and `stdio()`. `rmcp best`: current-thread tokio on \
+         both sides over plain non-blocking pipes. rmcp decodes a typed value on both sides of each \
+         call, which its API makes a user pay; the engine passes raw JSON on. So from 64 KiB up this \
+         compares more than transports.\n\
+         - Processes: {life_repetitions} repetitions; commands, crashes and bare starts {each} times in \
+         each, of which the median counts. Both sides take turns. A crash is timed from before the kill \
+         to the first answer of the next run, back-off and restart window set aside. The {MANY} plugins \
+         are described and initialised; the bare ones only spawned and asked once.\n\
+         - Memory: in a fresh process each time, the growth of its resident size from 10 to {MANY} \
+         plugins that have answered one call and idle, per plugin.\n\
+         - A virtual machine may change its speed by 1.4 at any moment, within a repetition too. Taking \
+         turns keeps most of that out of the ratios, not all.\n"
+    )
+}
+
+fn round_trip_ratio(findings: &Findings, name: &'static str, payload: usize) -> Option<Spread> {
+    let case = alone(payload);
+    ratio(&findings.samples.p50_us(name, case), &findings.samples.p50_us(RAW, case))
+}
+
+fn rate_ratio(findings: &Findings, name: &'static str, payload: usize) -> Option<Spread> {
+    let case = crowded(payload);
+    ratio(&findings.samples.per_second(name, case), &findings.samples.per_second(RMCP_DEFAULT, case))
+}
+
+fn two_hops_ratio(findings: &Findings) -> Option<Spread> {
+    let hop = findings.samples.p50_us(RAW, alone(32));
+    let two_hops: Vec<f64> = hop.iter().map(|hop| 2.0 * hop).collect();
+    ratio(&findings.samples.p50_us(SOCKET, alone(32)), &two_hops)
+}
+
+fn ratio(ours: &[f64], theirs: &[f64]) -> Option<Spread> {
+    (!ours.is_empty() && !theirs.is_empty()).then(|| Spread::of_ratios(ours, theirs))
+}
+
+fn known(values: &[f64]) -> Option<String> {
+    (!values.is_empty()).then(|| three_digits(Spread::of(values).median))
+}
+
+fn header(text: &mut String, first: &str) {
+    let sizes = PAYLOADS.map(|payload| match payload {
+        bytes if bytes < 1024 => format!("{bytes} B"),
+        bytes if bytes < 1024 * 1024 => format!("{} KiB", bytes / 1024),
+        bytes => format!("{} MiB", bytes / 1024 / 1024),
+    });
+    row(text, &[&[first.to_owned()], &sizes[..]].concat());
+    *text += &"|---".repeat(PAYLOADS.len() + 1);
+    *text += "|\n";
+}
+
+fn cells(text: &mut String, first: &str, cell: impl Fn(usize) -> Option<String>) {
+    let cells = PAYLOADS.map(|payload| cell(payload).unwrap_or_else(|| "–".to_owned()));
+    row(text, &[&[first.to_owned()], &cells[..]].concat());
+}
+
+fn row(text: &mut String, cells: &[String]) {
+    let _ = writeln!(text, "| {} |", cells.join(" | "));
+}

@@ -1,0 +1,142 @@
+//! What is measured: every contender and every life, in one run.
+
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use crate::bare::{self, Raw};
+use crate::contender::{
+    Case, Contender, ENGINE, ENGINE_SDK, Heat, Pair, RAW, RMCP_BEST, RMCP_DEFAULT, SOCKET, Samples, take_turns,
+};
+use crate::daemon::{Daemon, Socket};
+use crate::host::{EngineEcho, Host, plugin_config};
+use crate::lives::{self, Victim};
+use crate::peer::Peer;
+use crate::programs::Programs;
+
+/// The payloads, in bytes.
+pub(crate) const PAYLOADS: [usize; 4] = [32, 1024, 64 * 1024, 1024 * 1024];
+
+/// Calls under way at once where there are many.
+pub(crate) const MANY_IN_FLIGHT: usize = 64;
+
+/// How much to measure.
+pub(crate) struct Plan {
+    heats: Vec<Heat>,
+    /// Turns of every contender in every case, the warm-up not counted.
+    pub(crate) call_repetitions: usize,
+    /// How long a turn takes.
+    pub(crate) slice: Duration,
+    /// Repetitions of all else.
+    pub(crate) life_repetitions: usize,
+    /// How often a command, a crash and a start is timed in each of them.
+    pub(crate) each: usize,
+}
+
+/// What was measured.
+pub(crate) struct Findings {
+    pub(crate) samples: Samples,
+    /// `plugd call` and `curl`, whole processes.
+    pub(crate) command: Pair,
+    /// A kill to the next answer, and a bare start to the first answer.
+    pub(crate) crash: Pair,
+    /// Many plugins to ready, and as many bare starts to the first answer.
+    pub(crate) many_starts: Pair,
+    /// Host memory per idle plugin, in KiB.
+    pub(crate) rss_kib: Vec<f64>,
+}
+
+pub(crate) const fn alone(payload: usize) -> Case {
+    Case { payload, in_flight: 1 }
+}
+
+pub(crate) const fn crowded(payload: usize) -> Case {
+    Case { payload, in_flight: MANY_IN_FLIGHT }
+}
+
+impl Plan {
+    /// Only the figures that programs watch.
+    pub(crate) fn quick() -> Plan {
+        let heats = vec![
+            Heat { case: alone(32), contenders: vec![RAW, ENGINE, SOCKET] },
+            Heat { case: alone(1024 * 1024), contenders: vec![RAW, ENGINE] },
+            Heat { case: crowded(32), contenders: vec![ENGINE, RMCP_DEFAULT] },
+        ];
+        Plan { heats, call_repetitions: 15, slice: Duration::from_millis(150), life_repetitions: 7, each: 11 }
+    }
+
+    /// Everyone in every case.
+    pub(crate) fn full() -> Plan {
+        let everyone = vec![RAW, ENGINE, ENGINE_SDK, SOCKET, RMCP_DEFAULT, RMCP_BEST];
+        let cases = PAYLOADS.map(alone).into_iter().chain(PAYLOADS.map(crowded));
+        let heats = cases.map(|case| Heat { case, contenders: everyone.clone() }).collect();
+        Plan { heats, call_repetitions: 9, slice: Duration::from_millis(300), life_repetitions: 9, each: 15 }
+    }
+
+    fn names(&self, name: &str) -> bool {
+        self.heats.iter().any(|heat| heat.contenders.contains(&name))
+    }
+}
+
+/// Measures all of the plan; every process it starts has ended when it returns.
+pub(crate) fn measure(plan: &Plan, programs: &Programs) -> io::Result<Findings> {
+    let daemon = Rc::new(Daemon::start(programs)?);
+    let samples = {
+        let mut contenders = enter(plan, programs, &daemon)?;
+        take_turns(&mut contenders, &plan.heats, plan.call_repetitions, plan.slice)?
+    };
+    let (repetitions, each) = (plan.life_repetitions, plan.each);
+    let command = Pair::measure(
+        "commands",
+        repetitions,
+        each,
+        || daemon.time_plugd_call(),
+        || daemon.time_curl(),
+    )?;
+    drop(daemon);
+
+    let plugin = &programs.echo_plugin;
+    let victim = Victim::start(plugin)?;
+    let crash = Pair::measure(
+        "crashes",
+        repetitions,
+        each,
+        || victim.time_kill_to_answer(),
+        || bare::time_to_first_answer(plugin),
+    )?;
+    drop(victim);
+
+    let many_starts = Pair::measure(
+        "starts",
+        repetitions,
+        1,
+        || lives::time_many_starts(plugin),
+        || bare::time_to_first_answers(plugin, lives::MANY),
+    )?;
+    let rss_kib = lives::rss_per_idle_plugin_kib(plugin, repetitions.min(5))?;
+    Ok(Findings { samples, command, crash, many_starts, rss_kib })
+}
+
+/// Starts the contenders that the plan names.
+fn enter(plan: &Plan, programs: &Programs, daemon: &Rc<Daemon>) -> io::Result<Vec<Box<dyn Contender>>> {
+    let config = [
+        plugin_config("echo", &programs.echo_plugin),
+        "concurrency = 64\n".to_owned(),
+        plugin_config("sdk", &programs.sdk_echo),
+        "concurrency = 64\n".to_owned(),
+    ];
+    let host = Rc::new(Host::open(&config.concat())?);
+    let mut contenders: Vec<Box<dyn Contender>> = vec![
+        Box::new(Raw::start(&programs.raw_echo)?),
+        Box::new(EngineEcho { name: ENGINE, host: Rc::clone(&host), plugin: "echo" }),
+        Box::new(EngineEcho { name: ENGINE_SDK, host, plugin: "sdk" }),
+        Box::new(Socket::connect(Rc::clone(daemon))?),
+    ];
+    if plan.names(RMCP_DEFAULT) {
+        contenders.push(Box::new(Peer::start_default(&programs.rmcp_peer)?));
+    }
+    if plan.names(RMCP_BEST) {
+        contenders.push(Box::new(Peer::start_best(&programs.rmcp_peer)?));
+    }
+    Ok(contenders)
+}
