@@ -5,6 +5,7 @@
 //! [`CallResult`](crate::result::CallResult); JSON-RPC errors are for malformed requests and for
 //! commands that cannot be carried out, whose `data` is a [`CallError`](crate::error::CallError).
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -14,6 +15,7 @@ use serde_json::value::RawValue;
 use crate::manifest::{Features, Operation, Quarantined, Requirement};
 use crate::name::{CallId, OperationId, PluginName};
 use crate::plugin::LogLevel;
+use crate::result::Status;
 
 /// The names of the methods.
 pub mod method {
@@ -78,6 +80,22 @@ pub struct CallParams {
     /// W3C trace context, handed on to the plugin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
+}
+
+impl CallParams {
+    /// A call without arguments.
+    pub fn new(operation: impl Into<String>) -> CallParams {
+        CallParams { operation: operation.into(), arguments: None, timeout_ms: None, session: None, traceparent: None }
+    }
+
+    /// The same call with these arguments, as JSON text.
+    ///
+    /// # Errors
+    /// When the text is not JSON.
+    pub fn arguments(mut self, json: &str) -> serde_json::Result<CallParams> {
+        self.arguments = Some(RawValue::from_string(json.to_owned())?);
+        Ok(self)
+    }
 }
 
 /// Params of `cancel`.
@@ -518,9 +536,9 @@ pub struct Event {
     pub seq: u64,
     /// When.
     pub at: UnixMillis,
-    /// `plugin.<state>`, `call.started`, `call.finished`, `call.progress`, `call.partial`,
-    /// `registry.changed`, `config.reloaded` or `events.dropped`.
-    pub kind: String,
+    /// `plugin.<state>`, `plugin.removed`, `call.started`, `call.finished`, `call.progress`,
+    /// `call.partial`, `registry.changed`, `config.reloaded` or `events.dropped`.
+    pub kind: Cow<'static, str>,
     /// Which plugin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plugin: Option<PluginName>,
@@ -536,7 +554,13 @@ pub struct Event {
     /// Which operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<OperationId>,
-    /// What else there is to say: of a finished call its status and time, of a progress its numbers.
+    /// How a finished call ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<Status>,
+    /// How long a finished call took in all, in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_us: Option<u64>,
+    /// The params of a progress or a partial result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<serde_json::Value>,
 }

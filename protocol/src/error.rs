@@ -200,8 +200,8 @@ error_kinds! {
     AmbiguousOperation = 1004, "ambiguous_operation", Request, retryable: false, hint: "write it as plugin.operation";
     /// No call of that id is running.
     UnknownCall = 1005, "unknown_call", Request, retryable: false, hint: "`plugd status` shows the calls in flight";
-    /// The operation is for other plugins only.
-    NotForCallers = 1006, "not_for_callers", Request, retryable: false, hint: "it is a service: plugins reach it through host/call";
+    /// The configuration cannot be used.
+    InvalidConfig = 1006, "invalid_config", Request, retryable: false, hint: "mend what the message names; what runs goes on as before";
     /// The arguments do not fit the operation's schema.
     InvalidArguments = 2001, "invalid_arguments", Argument, retryable: false, hint: "correct the arguments named in details and call again";
     /// The arguments are no JSON that can be read.
@@ -306,7 +306,7 @@ impl CallError {
     /// 5xxx 5, 6xxx and 8xxx 6, 7xxx 7, 9xxx 9.
     pub fn exit_code(&self) -> u8 {
         match self.class() {
-            ErrorClass::Request if (1002..=1006).contains(&self.code) => 4,
+            ErrorClass::Request if (1002..=1005).contains(&self.code) => 4,
             ErrorClass::Request => 2,
             ErrorClass::Argument => 3,
             ErrorClass::Interaction => 8,

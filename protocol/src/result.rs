@@ -12,8 +12,8 @@ use crate::name::{CallId, OperationId};
 pub struct CallResult {
     /// How it ended.
     pub status: Status,
-    /// What the plugin gave, exactly as it wrote it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// What the plugin gave, exactly as it wrote it; `null` is data too.
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<serde_json::Value>")]
     pub data: Option<Box<RawValue>>,
     /// One line about it, for people and for a model's context.
@@ -86,6 +86,11 @@ pub struct Meta {
     pub argument_bytes: u64,
     /// Bytes of data.
     pub data_bytes: u64,
+}
+
+/// Tells data that is `null` from none.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
+    Box::<RawValue>::deserialize(deserializer).map(Some)
 }
 
 impl CallResult {

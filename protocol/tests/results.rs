@@ -71,7 +71,7 @@ fn a_good_result_has_the_released_form() {
     };
     result_is("result.ok.json", &result, 0);
 
-    result.data = Some(raw("[]"));
+    result.data = Some(raw("null"));
     result.summary = None;
     result.next_actions.push(NextAction {
         operation: Some("tickets.query_status".to_owned()),
@@ -85,7 +85,7 @@ fn a_good_result_has_the_released_form() {
         queue_us: 0,
         run_us: 0,
         argument_bytes: 2,
-        data_bytes: 2,
+        data_bytes: 4,
         ..meta()
     };
     result_is("result.next_actions.json", &result, 0);

@@ -58,6 +58,11 @@
 //! its host does, a quarter of a second later at most.
 #![deny(missing_docs)]
 
+/// The README's plugin compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod context;
 mod error;
 mod operation;
@@ -73,9 +78,9 @@ mod wire;
 pub use context::{Context, HostReply, InitContext};
 pub use error::Error;
 pub use operation::{Handler, IntoReply, Operation, Reply};
-pub use plugd_protocol::CallId;
 pub use plugd_protocol::error::Cause;
 pub use plugd_protocol::manifest::{Effects, Manifest};
 pub use plugd_protocol::plugin::LogLevel;
 pub use plugd_protocol::result::NextAction;
+pub use plugd_protocol::{CallError, CallId};
 pub use plugin::Plugin;

@@ -317,9 +317,6 @@ fn millis(duration: Duration) -> u64 {
 #[macro_export]
 macro_rules! operation {
     ($handler:path) => {
-        $crate::Operation::new(
-            stringify!($handler).rsplit("::").next().unwrap_or_default().trim(),
-            $handler,
-        )
+        $crate::Operation::new(stringify!($handler).rsplit("::").next().unwrap_or_default().trim(), $handler)
     };
 }

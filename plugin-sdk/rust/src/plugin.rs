@@ -217,7 +217,8 @@ impl<S: Send + Sync + 'static> Plugin<S> {
             }
             (Err(error), _) => self.faults.push(error.to_string()),
             (_, Err(error)) => {
-                self.faults.push(format!("{plugin:?} is required in {versions:?}, which is no range: {error}"));
+                self.faults
+                    .push(format!("{plugin:?} is required in {versions:?}, which is no range: {error}"));
             }
         }
         self

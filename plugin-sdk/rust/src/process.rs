@@ -3,7 +3,8 @@
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
-use plugd_protocol::Manifest;
+use plugd_protocol::{Manifest, Operation};
+use serde_json::{Value, json};
 
 use crate::error::Error;
 use crate::plugin::Plugin;
@@ -22,7 +23,7 @@ pub(crate) fn run<S: Send + Sync + 'static>(plugin: Plugin<S>) -> ExitCode {
     };
     let asked = std::env::args().nth(1).unwrap_or_default();
     match asked.as_str() {
-        "--describe" => return print(&serde_json::to_string_pretty(&manifest).unwrap_or_default()),
+        "--describe" => return print(&format!("{:#}", json!(manifest))),
         "--version" | "-V" => return print(&format!("{} {}", manifest.name, manifest.version)),
         "--help" | "-h" => return print(&usage(&manifest)),
         _ if io::stdin().is_terminal() => return print(&usage(&manifest)),
@@ -73,12 +74,23 @@ fn usage(manifest: &Manifest) -> String {
         manifest.name
     );
     if let Some(operation) = manifest.operations.first() {
-        text += &format!(
-            "  echo '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"init\",\"params\":{{\"config\":{{}}}}}}\n  \
-             {{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"call\",\"params\":{{\"operation\":\"{}\",\
-             \"arguments\":{{}},\"context\":{{\"call_id\":\"by-hand\",\"deadline_ms\":30000}}}}}}' | {program}\n",
-            operation.name
-        );
+        let init = json!({"jsonrpc": "2.0", "id": 1, "method": "init", "params": {"config": {}}});
+        let context = json!({"call_id": "by-hand", "deadline_ms": 30_000});
+        let params = json!({"operation": operation.name, "arguments": sample(operation), "context": context});
+        let call = json!({"jsonrpc": "2.0", "id": 2, "method": "call", "params": params});
+        text += &format!("  printf '%s\\n' '{init}' '{call}' | {program}\n");
     }
     text
+}
+
+/// Arguments to try an operation with: what is required, by its first example.
+fn sample(operation: &Operation) -> Value {
+    let schema: Value = serde_json::from_str(operation.input_schema.get()).unwrap_or_default();
+    let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let first = |name: &str| {
+        let parameter = &schema["properties"][name];
+        let candidates = [&parameter["examples"][0], &parameter["enum"][0], &parameter["minimum"]];
+        candidates.into_iter().find(|value| !value.is_null()).cloned().unwrap_or(json!("…"))
+    };
+    required.map(|name| (name.to_owned(), first(name))).collect::<serde_json::Map<_, _>>().into()
 }

@@ -100,8 +100,15 @@ fn subschemas(schema: &mut Map<String, Value>) {
                 list.iter_mut().for_each(tidy);
             }
             (
-                "items" | "additionalProperties" | "contains" | "not" | "if" | "then" | "else"
-                | "propertyNames" | "unevaluatedProperties",
+                "items"
+                | "additionalProperties"
+                | "contains"
+                | "not"
+                | "if"
+                | "then"
+                | "else"
+                | "propertyNames"
+                | "unevaluatedProperties",
                 inner,
             ) => tidy(inner),
             _ => {}

@@ -245,7 +245,8 @@ impl<S> Inner<S> {
         if protocol.pick(PROTOCOL_VERSIONS).is_some() {
             return Ok(());
         }
-        let host_is_older = protocol.versions.iter().all(|version| PROTOCOL_VERSIONS.iter().all(|ours| version < ours));
+        let host_is_older =
+            protocol.versions.iter().all(|version| PROTOCOL_VERSIONS.iter().all(|ours| version < ours));
         let advice = if host_is_older { "upgrade plugd" } else { "upgrade the plugin" };
         let text = format!(
             "the plugin speaks protocol version {} and the host speaks {}: {advice}",
@@ -275,7 +276,12 @@ impl<S> Inner<S> {
         self.wire.answered(id, answer);
     }
 
-    fn run(&self, at: usize, arguments: &RawValue, context: &Context) -> Result<crate::operation::RawReply, Error> {
+    fn run(
+        &self,
+        at: usize,
+        arguments: &RawValue,
+        context: &Context,
+    ) -> Result<crate::operation::RawReply, Error> {
         let (name, run) = &self.operations[at];
         let state = self.opened()?;
         guarded(name, || run(arguments, &state, context))

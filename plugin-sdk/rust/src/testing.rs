@@ -180,7 +180,8 @@ impl Host {
     /// When `describe` fails or its answer is no manifest.
     pub fn manifest(&self) -> Manifest {
         let offer = json!({"protocol": Offer::of_host(), "host": {"name": "test", "version": "0"}});
-        let manifest = self.request(method::DESCRIBE, offer).unwrap_or_else(|error| panic!("describe: {error}"));
+        let manifest =
+            self.request(method::DESCRIBE, offer).unwrap_or_else(|error| panic!("describe: {error}"));
         Manifest::parse(&manifest.to_string()).unwrap_or_else(|error| panic!("{error}"))
     }
 
@@ -200,7 +201,8 @@ impl Host {
         self.start().unwrap_or_else(|error| panic!("the plugin does not start: {error}"));
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let millis = u64::try_from(self.deadline.as_millis()).unwrap_or(u64::MAX);
-        let context = json!({"call_id": id.to_string(), "deadline_ms": millis, "attempt": 1, "caller": "test"});
+        let context =
+            json!({"call_id": id.to_string(), "deadline_ms": millis, "attempt": 1, "caller": "test"});
         let params = json!({"operation": operation, "arguments": arguments, "context": context});
         self.shared.send_request(id, method::CALL, &params);
         RunningCall { host: self, call_id: CallId::new(id.to_string()) }
@@ -384,9 +386,11 @@ impl Shared {
         let mut line = Vec::new();
         match answer {
             Ok(result) => message::write_result(&mut line, id, &result),
-            Err(error) => {
-                message::write_error(&mut line, id, &RpcError { code: rpc_code::HOST_CALL_FAILED, ..error.to_rpc() })
-            }
+            Err(error) => message::write_error(
+                &mut line,
+                id,
+                &RpcError { code: rpc_code::HOST_CALL_FAILED, ..error.to_rpc() },
+            ),
         }
         .expect("a JSON value is JSON");
         self.send(&line);

@@ -118,14 +118,12 @@ fn cancelling_ends_a_wait_for_another_plugin() {
         cx.host_call::<Value>("slow.op", &json!({})).map(|reply| reply.data)
     };
     let (release, held) = std::sync::mpsc::channel::<()>();
-    let host = Host::new(Plugin::new("p", "1.0.0").operation(Operation::new("waits", waits))).answer_host_call(
-        "slow.op",
-        move |_| {
+    let host = Host::new(Plugin::new("p", "1.0.0").operation(Operation::new("waits", waits)))
+        .answer_host_call("slow.op", move |_| {
             // Answers only after the cancel was sent, by which time nobody waits.
             let _ = held.recv();
             Ok(json!(null))
-        },
-    );
+        });
     let call = host.begin("waits", json!({}));
     call.wait_for_progress(1);
     call.cancel();
@@ -196,7 +194,9 @@ fn a_panic_in_init_or_in_a_handler_leaves_the_plugin_answering() {
     let host = Host::new(plugin);
     assert_eq!(host.start().expect_err("a panic").code(), 2);
 
-    let host = Host::new(Plugin::new("p", "1.0.0").init(|_: (), _| Ok(1_u8)).operation(Operation::new("explode", explode)));
+    let host = Host::new(
+        Plugin::new("p", "1.0.0").init(|_: (), _| Ok(1_u8)).operation(Operation::new("explode", explode)),
+    );
     let error = host.call("explode", json!({})).error();
     assert_eq!((error.code(), error.message.as_str()), (2, "explode failed unexpectedly: it panicked"));
     assert_eq!(host.call("explode", json!({})).error().code(), 2);

@@ -183,6 +183,10 @@ fn by_hand_it_says_what_it_is() {
     assert_eq!(manifest["operations"][0]["name"], "echo");
     assert_eq!(manifest["features"]["concurrency"], 2);
     let help = run("--help");
-    assert!(help.contains("Does what handlers should not.") && help.contains("echo    Says it back."), "{help}");
+    assert!(
+        help.contains("Does what handlers should not.") && help.contains("echo     Says it back."),
+        "{help}"
+    );
+    assert!(help.contains(r#""arguments":{"text":"…"}"#), "{help}");
     assert_eq!(run("--version"), "rough 1.0.0\n");
 }

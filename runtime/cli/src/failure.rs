@@ -19,11 +19,6 @@ impl Failure {
         CallError::new(ErrorKind::MalformedRequest, message).hint("`plugd help` shows the forms there are").into()
     }
 
-    /// A name that is not one, or not of anything there is.
-    pub(crate) fn not_a_name(message: impl std::fmt::Display) -> Failure {
-        CallError::new(ErrorKind::UnknownPlugin, message.to_string()).into()
-    }
-
     /// The arguments are no JSON.
     pub(crate) fn unreadable_arguments(message: impl Into<String>) -> Failure {
         CallError::new(ErrorKind::UnreadableArguments, message).into()

@@ -30,7 +30,8 @@ impl Contract {
     /// [`SchemaError`] for a schema that is not valid, not closed in itself, or too deep.
     pub fn compile(input_schema: &RawValue) -> Result<Contract, SchemaError> {
         let schema = schema::parse(input_schema)?;
-        let draft7 = schema.get("$schema").and_then(Value::as_str).is_some_and(|name| name.contains("draft-07"));
+        let draft7 =
+            schema.get("$schema").and_then(Value::as_str).is_some_and(|name| name.contains("draft-07"));
         let validator = jsonschema::options()
             .with_draft(if draft7 { Draft::Draft7 } else { Draft::Draft202012 })
             .with_pattern_options(PatternOptions::regex().size_limit(PATTERN_SIZE_MAX_BYTES))

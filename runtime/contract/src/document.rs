@@ -103,11 +103,7 @@ impl<'a> Document<'a> {
     }
 
     /// What a reference at `from` may stand for; more than one only where anchors repeat.
-    pub(crate) fn resolve(
-        &self,
-        from: Located<'a>,
-        reference: &str,
-    ) -> Result<Vec<Located<'a>>, Unresolved> {
+    pub(crate) fn resolve(&self, from: Located<'a>, reference: &str) -> Result<Vec<Located<'a>>, Unresolved> {
         let (address, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         let base = if address.is_empty() {
             from.entered().base

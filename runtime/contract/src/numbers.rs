@@ -65,7 +65,8 @@ fn out_of_range(raw: &RawValue) -> Vec<ArgumentProblem> {
         }
         match raw.get().as_bytes().first() {
             Some(b'{') => {
-                let members: BTreeMap<String, &RawValue> = serde_json::from_str(raw.get()).unwrap_or_default();
+                let members: BTreeMap<String, &RawValue> =
+                    serde_json::from_str(raw.get()).unwrap_or_default();
                 for (name, member) in members.into_iter().rev() {
                     open.push((format!("{path}/{}", pointer_segment(&name)), member, depth + 1));
                 }

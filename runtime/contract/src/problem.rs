@@ -192,7 +192,9 @@ impl<'a> Found<'a, '_> {
         let mut problems: Vec<ArgumentProblem> = Vec::new();
         for problem in self.problems {
             let said = |earlier: &ArgumentProblem| {
-                earlier.path == problem.path && earlier.expected == problem.expected && earlier.got == problem.got
+                earlier.path == problem.path
+                    && earlier.expected == problem.expected
+                    && earlier.got == problem.got
             };
             if problems.iter().any(said) {
                 continue;

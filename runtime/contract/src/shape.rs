@@ -183,10 +183,13 @@ impl<'a> Gathering<'_, 'a> {
         for schema in &branches.schemas {
             let Some(members) = schema.members() else { continue };
             open |= allows_further_keys(members);
-            for (name, property) in members.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            for (name, property) in members.get("properties").and_then(Value::as_object).into_iter().flatten()
+            {
                 inner.entry(name).or_default().push(schema.child(property));
             }
-            items.extend(members.get("items").filter(|items| items.is_object()).map(|item| schema.child(item)));
+            items.extend(
+                members.get("items").filter(|items| items.is_object()).map(|item| schema.child(item)),
+            );
         }
         Shape {
             closed: !open && !inner.is_empty(),

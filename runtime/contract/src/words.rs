@@ -127,7 +127,9 @@ fn noun(members: &Map<String, Value>) -> String {
 /// What a keyword without a `type` beside it is about.
 fn kind_of_keyword(keyword: &str) -> Option<&'static str> {
     match keyword {
-        "properties" | "required" | "additionalProperties" | "minProperties" | "maxProperties" => Some("object"),
+        "properties" | "required" | "additionalProperties" | "minProperties" | "maxProperties" => {
+            Some("object")
+        }
         "items" | "prefixItems" | "minItems" | "maxItems" | "uniqueItems" | "contains" => Some("array"),
         "pattern" | "format" | "minLength" | "maxLength" => Some("string"),
         "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" => Some("number"),
@@ -146,7 +148,9 @@ fn kind_in_words(kind: &str, members: &Map<String, Value>) -> String {
             _ => "an object".to_owned(),
         },
         "array" => match members.get("items") {
-            Some(Value::Object(item)) if item.contains_key("type") => format!("an array, each {}", noun(item)),
+            Some(Value::Object(item)) if item.contains_key("type") => {
+                format!("an array, each {}", noun(item))
+            }
             _ => "an array".to_owned(),
         },
         "boolean" => "true or false".to_owned(),

@@ -76,13 +76,16 @@ fn a_pattern_is_shown_with_an_example() {
     check(
         r#"{"properties":{"ticket_id":{"type":"string","pattern":"^TK-\\d{8}-\\d{3}$","examples":["TK-20241215-001"]}}}"#,
         r#"{"ticket_id":"TK-1"}"#,
-        &[r#"/ticket_id | pattern | a string matching ^TK-\d{8}-\d{3}$, e.g. TK-20241215-001 | string "TK-1" | -"#],
+        &[
+            r#"/ticket_id | pattern | a string matching ^TK-\d{8}-\d{3}$, e.g. TK-20241215-001 | string "TK-1" | -"#,
+        ],
     );
 }
 
 #[test]
 fn arguments_that_are_no_object_are_one_problem() {
-    for (given, got) in [("[]", "array []"), ("3", "integer 3"), ("null", "null"), ("\"x\"", "string \"x\"")] {
+    for (given, got) in [("[]", "array []"), ("3", "integer 3"), ("null", "null"), ("\"x\"", "string \"x\"")]
+    {
         check(WEATHER, given, &[&format!(" | type | an object | {got} | -")]);
     }
 }
@@ -102,9 +105,9 @@ fn the_only_missing_key_is_suggested_for_the_only_unknown_one() {
 
 #[test]
 fn unknown_keys_are_found_in_nested_objects_and_lists() {
-    let nested = r#"{"properties":{"list":{"type":"array","items":{"$ref":"#/$defs/item"}},
+    let nested = r##"{"properties":{"list":{"type":"array","items":{"$ref":"#/$defs/item"}},
         "free":{"type":"object","additionalProperties":true,"properties":{"a":{}}}},
-        "$defs":{"item":{"type":"object","properties":{"title":{},"child":{"$ref":"#/$defs/item"}}}}}"#;
+        "$defs":{"item":{"type":"object","properties":{"title":{},"child":{"$ref":"#/$defs/item"}}}}}"##;
     check(nested, r#"{"list":[{"title":1,"child":{"title":2}}],"free":{"b":1}}"#, &[]);
     check(
         nested,
@@ -115,9 +118,9 @@ fn unknown_keys_are_found_in_nested_objects_and_lists() {
 
 #[test]
 fn keys_are_known_from_every_branch_and_open_where_the_schema_says_so() {
-    let branches = r#"{"properties":{"a":{}},"allOf":[{"$ref":"#/$defs/b"}],
+    let branches = r##"{"properties":{"a":{}},"allOf":[{"$ref":"#/$defs/b"}],
         "anyOf":[{"properties":{"c":{}}},{"required":["d"],"properties":{"d":{}}}],
-        "$defs":{"b":{"properties":{"b":{}}}}}"#;
+        "$defs":{"b":{"properties":{"b":{}}}}}"##;
     check(branches, r#"{"a":1,"b":2,"c":3,"d":4}"#, &[]);
     check(branches, r#"{"e":1}"#, &["/e | additionalProperties | only the keys a, b, c, d | integer 1 | -"]);
     for open in [

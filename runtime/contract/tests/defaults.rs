@@ -24,7 +24,11 @@ fn nested_objects_are_filled_where_they_become_complete() {
         "url":{"type":"string"},"pool":{"default":4}}}},
         "$defs":{"Http":{"properties":{"retries":{"default":2}}}}}"##;
     check(schema, json!({}), json!({"http": {"retries": 2}}));
-    check(schema, json!({"db": {"url": "x"}}), json!({"http": {"retries": 2}, "db": {"url": "x", "pool": 4}}));
+    check(
+        schema,
+        json!({"db": {"url": "x"}}),
+        json!({"http": {"retries": 2}, "db": {"url": "x", "pool": 4}}),
+    );
 }
 
 #[test]

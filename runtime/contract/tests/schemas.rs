@@ -27,7 +27,12 @@ fn a_schema_that_is_none_is_refused() {
 
 #[test]
 fn nothing_is_fetched_from_anywhere() {
-    for reference in ["http://127.0.0.1:9/x", "file:///etc/passwd", "other.json", "https://json-schema.org/draft/2020-12/schema"] {
+    for reference in [
+        "http://127.0.0.1:9/x",
+        "file:///etc/passwd",
+        "other.json",
+        "https://json-schema.org/draft/2020-12/schema",
+    ] {
         refused(&format!(r#"{{"properties":{{"a":{{"$ref":"{reference}"}}}}}}"#), "leaves the schema");
     }
     refused(r##"{"$ref":"#/$defs/gone"}"##, "points to nothing");
@@ -94,7 +99,9 @@ fn long_chains_and_wide_trees_of_references_are_refused() {
     refused(&chain(10_000, |next| format!(r##"{{"$ref":"#/$defs/d{next}"}}"##)), "too deep");
     refused(&chain(10_000, |next| format!(r##"{{"items":{{"$ref":"#/$defs/d{next}"}}}}"##)), "too deep");
     refused(
-        &chain(20, |next| format!(r##"{{"anyOf":[{{"$ref":"#/$defs/d{next}"}},{{"$ref":"#/$defs/d{next}"}}]}}"##)),
+        &chain(20, |next| {
+            format!(r##"{{"anyOf":[{{"$ref":"#/$defs/d{next}"}},{{"$ref":"#/$defs/d{next}"}}]}}"##)
+        }),
         "too deep",
     );
 }
@@ -115,7 +122,10 @@ fn the_deepest_schema_allowed_fits_a_thread_of_two_mebibytes() {
         let check = |json: String| contract.check(&RawValue::from_string(json).expect("JSON"));
         check(nested("{}")).expect("valid");
         assert_eq!(check(nested(r#"{"y":1}"#)).expect_err("unknown key").len(), 1);
-        assert_eq!(check(format!("{}{}", "[".repeat(100_000), "]".repeat(100_000))).expect_err("too deep").len(), 1);
+        assert_eq!(
+            check(format!("{}{}", "[".repeat(100_000), "]".repeat(100_000))).expect_err("too deep").len(),
+            1
+        );
     };
     let thread = std::thread::Builder::new().stack_size(2 * 1024 * 1024).spawn(worst).expect("a thread");
     thread.join().expect("neither overflow nor panic");

@@ -145,12 +145,14 @@ fn missing_events(count: u64) -> Option<Event> {
     Some(Event {
         seq: 0,
         at: now(),
-        kind: DROPPED.to_owned(),
+        kind: DROPPED.into(),
         plugin: None,
         generation: None,
         reason: Some(format!("{count} events were left out: this subscriber reads too slowly")),
         call_id: None,
         operation: None,
+        status: None,
+        duration_us: None,
         detail: Some(serde_json::json!({ "dropped": count })),
     })
 }

@@ -1,1 +1,33 @@
-//! placeholder
+//! The engine to embed: plugins found, supervised, and called through one pipeline.
+//!
+//! ```no_run
+//! use plugd_engine::{CallParams, Config, Engine, Opening};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let config = Config::load("plugd.toml".as_ref())?;
+//! let engine = Engine::open(config, Opening::Everything).await?;
+//! let result = engine.call(CallParams::new("greet.hello").arguments(r#"{"name":"Ada"}"#)?).await;
+//! println!("{:?}", result.status);
+//! engine.shutdown().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! An engine runs on the tokio runtime it was opened on; a current-thread one is the fastest.
+
+mod calls;
+pub mod config;
+mod engine;
+pub mod events;
+mod failure;
+mod host;
+mod listing;
+pub mod logs;
+mod pipeline;
+mod registry;
+mod spec;
+
+pub use config::Config;
+pub use engine::{Engine, OpenError, Opening};
+pub use plugd_protocol::control::CallParams;
+pub use plugd_protocol::{CallError, CallResult, Status};

@@ -145,7 +145,11 @@ fn call_with(payload: usize) -> Arc<CallToolRequestParams> {
 fn check(call: &CallToolRequestParams, answer: &CallToolResult) -> io::Result<()> {
     let sent = call.arguments.as_ref().and_then(|arguments| arguments["payload"].as_str()).map(str::len);
     let came = answer.content.first().and_then(|block| block.as_text()).map(|text| text.text.len());
-    if came == sent { Ok(()) } else { Err(io::Error::other(format!("sent {sent:?} bytes, got {came:?} back"))) }
+    if came == sent {
+        Ok(())
+    } else {
+        Err(io::Error::other(format!("sent {sent:?} bytes, got {came:?} back")))
+    }
 }
 
 async fn within<T>(limit: Duration, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {

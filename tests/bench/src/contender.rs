@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 
+use crate::interrupt;
 use crate::stats::Spread;
 
 pub(crate) const RAW: &str = "raw";
@@ -92,6 +93,11 @@ pub(crate) struct Heat {
 pub(crate) struct Samples(BTreeMap<(&'static str, Case), Vec<Figures>>);
 
 impl Samples {
+    /// Takes in what one turn gave.
+    pub(crate) fn add(&mut self, name: &'static str, case: Case, figures: Figures) {
+        self.0.entry((name, case)).or_default().push(figures);
+    }
+
     /// The median round trips in microseconds, one a repetition; empty where not measured.
     pub(crate) fn p50_us(&self, name: &'static str, case: Case) -> Vec<f64> {
         self.values(name, case, |figures| figures.p50_us)
@@ -125,17 +131,19 @@ pub(crate) fn take_turns(
         });
         for heat in heats {
             for name in &heat.contenders {
-                let Some(contender) = contenders.iter_mut().find(|contender| contender.name() == *name) else {
+                let Some(contender) = contenders.iter_mut().find(|contender| contender.name() == *name)
+                else {
                     return Err(io::Error::other(format!("no contender is called {name:?}")));
                 };
                 if !contender.takes(heat.case) {
                     continue;
                 }
+                interrupt::check()?;
                 let figures = contender
                     .measure(heat.case, slice)
                     .map_err(|error| io::Error::other(format!("{name}, {:?}: {error}", heat.case)))?;
                 if repetition > 0 {
-                    samples.0.entry((name, heat.case)).or_default().push(figures);
+                    samples.add(name, heat.case, figures);
                 }
             }
         }
@@ -166,6 +174,7 @@ impl Pair {
             crate::progress(&format!("{what}: repetition {repetition} of {repetitions}"));
             let (mut our_times, mut their_times) = (Vec::new(), Vec::new());
             for _ in 0..each {
+                interrupt::check()?;
                 our_times.push(ours().map_err(named)?.as_secs_f64() * 1e6);
                 their_times.push(theirs().map_err(named)?.as_secs_f64() * 1e6);
             }

@@ -87,7 +87,13 @@ impl Daemon {
             "operation": "echo.echo", "arguments": {"payload": "x".repeat(32)},
         }});
         let mut command = Command::new("curl");
-        command.args(["--silent", "--show-error", "--header", "content-type: application/json", "--unix-socket"]);
+        command.args([
+            "--silent",
+            "--show-error",
+            "--header",
+            "content-type: application/json",
+            "--unix-socket",
+        ]);
         command.arg(self.socket()).args(["--data", &request.to_string(), "http://localhost/"]);
         time_command(command, |answer| answer["result"]["status"] == "ok")
     }

@@ -30,7 +30,7 @@ impl Host {
         let folder = TempDir::new()?;
         let path = folder.path().join("plugd.toml");
         std::fs::write(&path, config)?;
-        let config = Config::parse(config, &path).map_err(io::Error::other)?;
+        let config = Config::load(&path).map_err(io::Error::other)?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let engine = runtime.block_on(Engine::open(config, Opening::OnDemand)).map_err(io::Error::other)?;
         Ok(Host { engine, runtime, _folder: folder })
@@ -73,7 +73,11 @@ pub(crate) fn check(call: &CallParams, result: &CallResult) -> io::Result<()> {
     }
     let length = |raw: &Option<Box<RawValue>>| raw.as_ref().map(|raw| raw.get().len());
     let (sent, came) = (length(&call.arguments), length(&result.data));
-    if came == sent { Ok(()) } else { Err(io::Error::other(format!("sent {sent:?} bytes, got {came:?} back"))) }
+    if came == sent {
+        Ok(())
+    } else {
+        Err(io::Error::other(format!("sent {sent:?} bytes, got {came:?} back")))
+    }
 }
 
 /// The engine as a contender, with one of its plugins.

@@ -28,8 +28,8 @@ impl Victim {
     pub(crate) fn start(plugin: &Path) -> io::Result<Victim> {
         // Back-off and the restart window are policy, not speed: they are set aside.
         let config = format!(
-            "{}stable_after = \"0s\"\nrestart = {{ policy = \"on-failure\", backoff = \"1ms\", \
-             backoff_cap = \"1ms\", window = \"1s\", max = 1000000 }}\n",
+            "{}restart = {{ stable_after = \"0s\", backoff = \"1ms\", backoff_cap = \"1ms\", \
+             window = \"1s\", max = 1000000 }}\n",
             plugin_config("echo", plugin)
         );
         Ok(Victim { host: Host::open(&config)? })
@@ -101,6 +101,7 @@ fn name(name: &str) -> PluginName {
 /// Host memory per idle plugin in KiB, measured in a fresh process each time.
 pub(crate) fn rss_per_idle_plugin_kib(plugin: &Path, repetitions: usize) -> io::Result<Vec<f64>> {
     let measure = |repetition| {
+        crate::interrupt::check()?;
         crate::progress(&format!("memory: repetition {} of {repetitions}", repetition + 1));
         let output = Command::new(std::env::current_exe()?).arg("rss").arg(plugin).output()?;
         let text = String::from_utf8_lossy(&output.stdout);

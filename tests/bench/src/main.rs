@@ -9,6 +9,7 @@ mod contender;
 mod daemon;
 mod facts;
 mod host;
+mod interrupt;
 mod lives;
 mod peer;
 mod programs;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
 }
 
 fn quick() -> io::Result<()> {
+    interrupt::watch()?;
     let findings = suite::measure(&Plan::quick(), &Programs::find()?)?;
     for (name, value) in report::main_figures(&findings) {
         println!("{name}: {value}");
@@ -55,6 +57,7 @@ fn quick() -> io::Result<()> {
 }
 
 fn full() -> io::Result<()> {
+    interrupt::watch()?;
     let plan = Plan::full();
     let begun = Instant::now();
     let findings = suite::measure(&plan, &Programs::find()?)?;

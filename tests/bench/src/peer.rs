@@ -53,7 +53,8 @@ impl Contender for Peer {
         });
         let orders = self.orders.as_mut().expect("only dropping takes it");
         writeln!(orders, "{order}")?;
-        let line = self.figures.next_line()?.ok_or_else(|| io::Error::other("it ended instead of answering"))?;
+        let line =
+            self.figures.next_line()?.ok_or_else(|| io::Error::other("it ended instead of answering"))?;
         Ok(serde_json::from_slice(line)?)
     }
 }

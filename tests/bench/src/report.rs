@@ -25,7 +25,9 @@ pub(crate) fn main_figures(findings: &Findings) -> Vec<(&'static str, String)> {
     ];
     figures
         .into_iter()
-        .map(|(name, spread)| (name, spread.map_or("unknown".to_owned(), |spread| format!("{:.2}", spread.median))))
+        .map(|(name, spread)| {
+            (name, spread.map_or("unknown".to_owned(), |spread| format!("{:.2}", spread.median)))
+        })
         .collect()
 }
 
@@ -66,10 +68,13 @@ fn main_table(findings: &Findings) -> String {
 }
 
 fn round_trips(findings: &Findings) -> String {
-    let mut text = "## Round trips, one call in flight\n\nBy `raw`'s round trip of the same size:\n\n".to_owned();
+    let mut text =
+        "## Round trips, one call in flight\n\nBy `raw`'s round trip of the same size:\n\n".to_owned();
     header(&mut text, "contender");
     for name in CONTENDERS {
-        cells(&mut text, name, |payload| round_trip_ratio(findings, name, payload).map(|ratio| ratio.to_string()));
+        cells(&mut text, name, |payload| {
+            round_trip_ratio(findings, name, payload).map(|ratio| ratio.to_string())
+        });
     }
     text += "\nMedian round trip, in microseconds:\n\n";
     header(&mut text, "contender");
@@ -104,7 +109,8 @@ fn rates(findings: &Findings) -> String {
 }
 
 fn lives(findings: &Findings) -> String {
-    let mut text = "## Processes\n\n| what | by | ratio | ms | the other's ms |\n|---|---|---|---|---|\n".to_owned();
+    let mut text =
+        "## Processes\n\n| what | by | ratio | ms | the other's ms |\n|---|---|---|---|---|\n".to_owned();
     let many = format!("{MANY} plugins from the order to ready");
     let many_bare = format!("{MANY} bare starts to first answers");
     let pairs: [(&str, &str, &Pair); 3] = [
@@ -115,7 +121,10 @@ fn lives(findings: &Findings) -> String {
     for (what, by, pair) in pairs {
         let milliseconds = |times: &[f64]| three_digits(Spread::of(times).median / 1000.0);
         let ratio = pair.ratio().to_string();
-        row(&mut text, &[what.into(), by.into(), ratio, milliseconds(&pair.ours), milliseconds(&pair.theirs)]);
+        row(
+            &mut text,
+            &[what.into(), by.into(), ratio, milliseconds(&pair.ours), milliseconds(&pair.theirs)],
+        );
     }
     let _ = writeln!(text, "\nHost memory per idle plugin: {} KiB.", Spread::of(&findings.rss_kib));
     text
@@ -196,4 +205,45 @@ fn cells(text: &mut String, first: &str, cell: impl Fn(usize) -> Option<String>)
 
 fn row(text: &mut String, cells: &[String]) {
     let _ = writeln!(text, "| {} |", cells.join(" | "));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contender::{Figures, Samples};
+
+    #[test]
+    fn programs_find_every_main_figure_by_its_name() {
+        let mut samples = Samples::default();
+        let mut add =
+            |name, case, p50_us, per_second| samples.add(name, case, Figures { p50_us, per_second });
+        add(RAW, alone(32), 10.0, 1.0);
+        add(ENGINE, alone(32), 15.0, 1.0);
+        add(SOCKET, alone(32), 60.0, 1.0);
+        add(RAW, alone(1024 * 1024), 100.0, 1.0);
+        add(ENGINE, alone(1024 * 1024), 250.0, 1.0);
+        add(ENGINE, crowded(32), 1.0, 300.0);
+        add(RMCP_DEFAULT, crowded(32), 1.0, 10.0);
+        let pair = |ours, theirs| Pair { ours: vec![ours], theirs: vec![theirs] };
+        let findings = Findings {
+            samples,
+            command: pair(3.0, 4.0),
+            crash: pair(7.0, 5.0),
+            many_starts: pair(6.0, 5.0),
+            rss_kib: vec![40.0, 42.0, 41.0],
+        };
+        let lines: Vec<String> =
+            main_figures(&findings).iter().map(|(name, value)| format!("{name}: {value}")).collect();
+        let expected = [
+            "engine_32b_vs_raw: 1.50",
+            "engine_1mib_vs_raw: 2.50",
+            "engine_64_inflight_vs_rmcp_default: 30.00",
+            "socket_32b_vs_two_raw_hops: 3.00",
+            "cli_call_vs_curl: 0.75",
+            "crash_to_answer_vs_spawn: 1.40",
+            "spawn_50_vs_raw: 1.20",
+            "rss_per_idle_plugin_kib: 41.00",
+        ];
+        assert_eq!(lines, expected);
+    }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::bare::{self, Raw};
 use crate::contender::{
-    Case, Contender, ENGINE, ENGINE_SDK, Heat, Pair, RAW, RMCP_BEST, RMCP_DEFAULT, SOCKET, Samples, take_turns,
+    Case, Contender, ENGINE, ENGINE_SDK, Heat, Pair, RAW, RMCP_BEST, RMCP_DEFAULT, SOCKET, Samples,
+    take_turns,
 };
 use crate::daemon::{Daemon, Socket};
 use crate::host::{EngineEcho, Host, plugin_config};
@@ -86,13 +87,8 @@ pub(crate) fn measure(plan: &Plan, programs: &Programs) -> io::Result<Findings> 
         take_turns(&mut contenders, &plan.heats, plan.call_repetitions, plan.slice)?
     };
     let (repetitions, each) = (plan.life_repetitions, plan.each);
-    let command = Pair::measure(
-        "commands",
-        repetitions,
-        each,
-        || daemon.time_plugd_call(),
-        || daemon.time_curl(),
-    )?;
+    let command =
+        Pair::measure("commands", repetitions, each, || daemon.time_plugd_call(), || daemon.time_curl())?;
     drop(daemon);
 
     let plugin = &programs.echo_plugin;

@@ -125,13 +125,13 @@ impl<'a, 'i> Fields<'a, 'i> {
 
 /// Declares a table of the file once: its keys, how they are read, and how two are laid over.
 ///
-/// Every key is optional. `with` adds the keys of other forms to the same table.
+/// Every key is optional. `; with` adds the keys of another form to the same table.
 macro_rules! form {
     (
         $(#[$meta:meta])*
         $name:ident {
             $($(#[$key_meta:meta])* $key:ident: $kind:ty,)*
-            $(with $inner:ident: $inner_kind:ty,)*
+            $(; with $inner:ident: $inner_kind:ty,)?
         }
         $(refusing $($refused:literal: $why:literal,)+)?
     ) => {
@@ -140,7 +140,7 @@ macro_rules! form {
         #[schemars(deny_unknown_fields)]
         pub(super) struct $name {
             $($(#[$key_meta])* pub(super) $key: Option<$kind>,)*
-            $(#[schemars(flatten)] pub(super) $inner: $inner_kind,)*
+            $(#[schemars(flatten)] pub(super) $inner: $inner_kind,)?
         }
 
         impl $name {
@@ -151,7 +151,7 @@ macro_rules! form {
                 $($(fields.refuse($refused, $why, reader);)+)?
                 $name {
                     $($key: fields.take(stringify!($key), reader),)*
-                    $($inner: <$inner_kind>::read_fields(fields, reader),)*
+                    $($inner: <$inner_kind>::read_fields(fields, reader),)?
                 }
             }
         }
@@ -176,7 +176,7 @@ macro_rules! form {
             fn over(self, base: $name) -> $name {
                 $name {
                     $($key: self.$key.over(base.$key),)*
-                    $($inner: self.$inner.over(base.$inner),)*
+                    $($inner: self.$inner.over(base.$inner),)?
                 }
             }
         }

@@ -85,14 +85,13 @@ pub(super) fn parse_duration(text: &str) -> Option<Duration> {
 /// A duration as the file would have it: `1m30s`.
 pub(super) fn duration_text(duration: Duration) -> String {
     let (seconds, millis) = (duration.as_secs(), duration.subsec_millis());
-    let parts = [
-        (seconds / 3600, "h"),
-        (seconds / 60 % 60, "m"),
-        (seconds % 60, "s"),
-        (u64::from(millis), "ms"),
-    ];
-    let text: String =
-        parts.iter().filter(|(amount, _)| *amount > 0).map(|(amount, unit)| format!("{amount}{unit}")).collect();
+    let parts =
+        [(seconds / 3600, "h"), (seconds / 60 % 60, "m"), (seconds % 60, "s"), (u64::from(millis), "ms")];
+    let text: String = parts
+        .iter()
+        .filter(|(amount, _)| *amount > 0)
+        .map(|(amount, unit)| format!("{amount}{unit}"))
+        .collect();
     if text.is_empty() { "0s".to_owned() } else { text }
 }
 
@@ -240,7 +239,11 @@ impl Read for Words {
                 None
             }
             Some(words) if words.iter().any(|word| word.contains('\0')) => {
-                reader.wrong(value, key, "a word of the command holds a NUL character, which no program can be given");
+                reader.wrong(
+                    value,
+                    key,
+                    "a word of the command holds a NUL character, which no program can be given",
+                );
                 None
             }
             Some(words) => Some(Words(words)),
@@ -363,7 +366,19 @@ macro_rules! replaced_as_a_whole {
     ($($kind:ty),*) => { $(impl Layer for $kind {})* };
 }
 replaced_as_a_whole!(
-    Period, PeriodOrOff, CallTime, Size, Count, Share, Words, Need, u32, i32, bool, String, Vec<String>
+    Period,
+    PeriodOrOff,
+    CallTime,
+    Size,
+    Count,
+    Share,
+    Words,
+    Need,
+    u32,
+    i32,
+    bool,
+    String,
+    Vec<String>
 );
 
 macro_rules! described_as {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use plugd_protocol::PluginName;
-use plugd_protocol::control::{PluginState, Stopped};
+use plugd_protocol::control::{GraphEdge, PluginState, Stopped};
 use plugd_protocol::manifest::CONCURRENCY_MAX;
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 
@@ -17,7 +17,7 @@ use super::launch::Spawner;
 use super::plugins::{GraphView, PluginSpec, PluginView};
 use super::run::{self, Report, RunParts, RunSettings};
 use super::waiters::{Goal, Reply, Waiter, Waiters, stopped};
-use crate::machine::{Action, Event, Fact, Generation, Supervisor, View};
+use crate::machine::{Action, Edge, Event, Fact, Generation, Supervisor, View};
 
 /// Facts on their way from the runs; a run waits when it is full.
 const FACTS_QUEUED: usize = 256;
@@ -266,7 +266,9 @@ impl Control {
             Action::AskToLeave(plugin, generation, reason, grace) => {
                 self.tell(&plugin, generation, run::Command::AskToLeave(reason, grace));
             }
-            Action::CloseStdin(plugin, generation) => self.tell(&plugin, generation, run::Command::CloseStdin),
+            Action::CloseStdin(plugin, generation) => {
+                self.tell(&plugin, generation, run::Command::CloseStdin)
+            }
             Action::Terminate(plugin, generation) => self.tell(&plugin, generation, run::Command::Terminate),
             Action::Kill(plugin, generation) => self.tell(&plugin, generation, run::Command::Kill),
             Action::Abandon(plugin, generation) => {
@@ -360,7 +362,18 @@ impl Control {
 
     fn graph(&self) -> GraphView {
         let graph = self.machine.graph();
-        GraphView { levels: graph.levels(), edges: graph.edges(), cycles: graph.cycles() }
+        let edge = |edge: Edge<'_>| GraphEdge {
+            from: edge.from.clone(),
+            to: edge.to.clone(),
+            version: edge.requirement.version.to_string(),
+            optional: edge.requirement.optional,
+            missing: edge.missing,
+        };
+        GraphView {
+            order: graph.start_order().map(|name| (name.clone(), graph.level(name))).collect(),
+            edges: graph.edges().map(edge).collect(),
+            cycles: graph.cycles().iter().map(|cycle| cycle.to_vec()).collect(),
+        }
     }
 
     fn answer_waiters(&mut self) {

@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::{sleep_until, timeout_at};
 
+use super::control::Command;
 use super::exit::ExitRecord;
 use super::host::Lineage;
 use crate::machine::{Generation, StopReason};
@@ -21,7 +22,7 @@ use crate::machine::{Generation, StopReason};
 /// One plugin, as its callers see it.
 #[derive(Debug)]
 pub(crate) struct Door {
-    pub(crate) name: PluginName,
+    name: PluginName,
     availability: watch::Sender<Availability>,
     waiting: AtomicU32,
     queue_length: AtomicU32,
@@ -94,7 +95,7 @@ pub struct CallRequest {
 /// A call on its way into a run. Dropped unanswered means that it was never delivered.
 #[derive(Debug)]
 pub(crate) struct RunCall {
-    pub(crate) request: CallRequest,
+    pub(crate) request: Arc<CallRequest>,
     pub(crate) reply: oneshot::Sender<Result<Answered, RunFailure>>,
     pub(crate) lane: OwnedSemaphorePermit,
 }
@@ -206,7 +207,7 @@ impl Lease {
     ///
     /// # Errors
     /// [`RunFailure`], from which it can be told whether the plugin got the call.
-    pub async fn run(self, request: CallRequest) -> Result<Answered, RunFailure> {
+    pub async fn run(self, request: Arc<CallRequest>) -> Result<Answered, RunFailure> {
         let (reply, answer) = oneshot::channel();
         let call = RunCall { request, reply, lane: self.lane };
         if self.run.calls.try_send(call).is_err() {
@@ -256,8 +257,12 @@ impl Door {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Takes a lane of the current run, waiting for both; `want` is called when it must be started.
-    pub(crate) async fn admit(&self, patience: Patience, want: impl AsyncFn() -> bool) -> Result<Lease, NotAdmitted> {
+    /// Takes a lane of the current run, waiting for both; says that the plugin is wanted when it is not up.
+    pub(crate) async fn admit(
+        &self,
+        patience: Patience,
+        commands: &mpsc::Sender<Command>,
+    ) -> Result<Lease, NotAdmitted> {
         if let Availability::Open(run) = &*self.availability.borrow()
             && let Ok(lane) = Arc::clone(&run.lanes).try_acquire_owned()
         {
@@ -268,10 +273,14 @@ impl Door {
         if waiting >= self.queue_length.load(Ordering::Relaxed) {
             return Err(NotAdmitted::Overloaded { waiting });
         }
-        self.wait_in_line(patience, want).await
+        self.wait_in_line(patience, commands).await
     }
 
-    async fn wait_in_line(&self, patience: Patience, want: impl AsyncFn() -> bool) -> Result<Lease, NotAdmitted> {
+    async fn wait_in_line(
+        &self,
+        patience: Patience,
+        commands: &mpsc::Sender<Command>,
+    ) -> Result<Lease, NotAdmitted> {
         let mut watching = self.availability.subscribe();
         let mut unavailable_left = patience.unavailable;
         loop {
@@ -289,9 +298,8 @@ impl Door {
                 }
                 Availability::Shut { state, reason } => return Err(NotAdmitted::Shut { state, reason }),
                 Availability::Wait { state, reason } => {
-                    if !want().await {
-                        return Err(NotAdmitted::Gone);
-                    }
+                    let wanted = Command::Wanted(self.name.clone());
+                    commands.send(wanted).await.map_err(|_| NotAdmitted::Gone)?;
                     let since = Instant::now();
                     let failing = state == PluginState::Backoff;
                     let gives_up = failing.then(|| since + unavailable_left);

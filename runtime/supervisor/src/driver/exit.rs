@@ -54,7 +54,7 @@ impl ExitRecord {
 }
 
 /// An exit in words: `exit status 3`, `killed by signal 9 (SIGKILL)`.
-pub fn describe(exit: Exit) -> String {
+pub(super) fn describe(exit: Exit) -> String {
     match exit {
         Exit::Code(code) => format!("exit status {code}"),
         Exit::Signal(signal) => match signal_name(signal) {
@@ -65,7 +65,7 @@ pub fn describe(exit: Exit) -> String {
 }
 
 /// The exit as the operating system reported it.
-pub fn from_status(status: ExitStatus) -> Exit {
+pub(super) fn from_status(status: ExitStatus) -> Exit {
     match (status.code(), status.signal()) {
         (Some(code), _) => Exit::Code(code),
         (None, Some(signal)) => Exit::Signal(signal),

@@ -20,7 +20,12 @@ pub trait Host: Send + Sync + 'static {
     ///
     /// # Errors
     /// The reason for which the manifest is refused; the plugin is disabled with it.
-    fn described(&self, plugin: &PluginName, generation: Generation, manifest: &RawValue) -> Result<Accepted, String>;
+    fn described(
+        &self,
+        plugin: &PluginName,
+        generation: Generation,
+        manifest: &RawValue,
+    ) -> Result<Accepted, String>;
 
     /// The configuration to send with `init`, defaults filled in.
     ///

@@ -13,7 +13,6 @@ use plugd_protocol::plugin::{
     CallContext, CallParams, HostCallParams, LogLevel, LogParams, PartialParams, ProgressParams, method,
 };
 use plugd_protocol::{CallId, Decoder, Frame, RpcError};
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::door::{Answered, RunCall, RunFailure};
@@ -93,7 +92,8 @@ impl Run {
 
     fn read_setup(&mut self, setup: Setup, line: &[u8], error: Option<RpcError>) {
         // To know neither `init` nor `shutdown` is to have nothing to do there.
-        let error = error.filter(|error| setup == Setup::Describe || error.code != rpc_code::METHOD_NOT_FOUND);
+        let error =
+            error.filter(|error| setup == Setup::Describe || error.code != rpc_code::METHOD_NOT_FOUND);
         let fact = match (setup, error) {
             (Setup::Describe, Some(error)) => Fact::DescribeRefused { reason: error.message },
             (Setup::Describe, None) => match whole_result(line) {
@@ -107,7 +107,9 @@ impl Run {
                     }
                 },
             },
-            (Setup::Init, Some(error)) => Fact::InitRefused { reason: format!("init failed: {}", error.message) },
+            (Setup::Init, Some(error)) => {
+                Fact::InitRefused { reason: format!("init failed: {}", error.message) }
+            }
             (Setup::Init, None) => {
                 self.ready = true;
                 self.note_idle();
@@ -211,10 +213,14 @@ impl Run {
             ));
         }
         let parent = match &params.call_id {
-            Some(call_id) => {
-                Some(self.calls.by_call_id(call_id).ok_or_else(|| invalid("no call with that call_id is in flight"))?)
+            Some(call_id) => Some(
+                self.calls
+                    .by_call_id(call_id)
+                    .ok_or_else(|| invalid("no call with that call_id is in flight"))?,
+            ),
+            None if self.calls.len() > 1 => {
+                return Err(invalid("several calls are in flight: say which by call_id"));
             }
-            None if self.calls.len() > 1 => return Err(invalid("several calls are in flight: say which by call_id")),
             None => self.calls.only(),
         };
         let mut call = HostCall {
@@ -265,7 +271,8 @@ impl Run {
         };
         if buffer.len() - before > self.settings.frame_limit {
             buffer.truncate(before);
-            let message = format!("the answer is above the frame limit of {} bytes", self.settings.frame_limit);
+            let message =
+                format!("the answer is above the frame limit of {} bytes", self.settings.frame_limit);
             return self.answer_plugin(id, Err(RpcError::new(rpc_code::HOST_CALL_FAILED, message)));
         }
         if let Err(error) = written {
@@ -311,7 +318,7 @@ impl Run {
         self.calls.open(
             id,
             Call {
-                call_id: request.call_id,
+                call_id: request.call_id.clone(),
                 reply: Some(reply),
                 delivered: now,
                 deadline,
@@ -319,8 +326,8 @@ impl Run {
                 stall,
                 cancelled: None,
                 lineage: request.lineage.through(self.plugin.clone()),
-                session: request.session,
-                traceparent: request.traceparent,
+                session: request.session.clone(),
+                traceparent: request.traceparent.clone(),
                 host_calls: Vec::new(),
                 _lane: lane,
             },

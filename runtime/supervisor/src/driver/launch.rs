@@ -153,6 +153,15 @@ fn pid_of(child: &Child) -> io::Result<Pid> {
         .ok_or_else(|| io::Error::other("the operating system gave an impossible pid"))
 }
 
+/// Registers a pidfd with the reactor.
+#[expect(
+    deprecated,
+    reason = "its successor is unsafe for the sake of types that may give back another descriptor later; an OwnedFd that is never touched cannot"
+)]
+fn watch(pidfd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    AsyncFd::new(pidfd)
+}
+
 impl Process {
     fn adopt(mut child: Child, pidfd: OwnedFd) -> io::Result<(Process, Pipes)> {
         let missing = || io::Error::other("a pipe is missing");
@@ -160,7 +169,7 @@ impl Process {
         let stdout = OwnedFd::from(child.stdout.take().ok_or_else(missing)?);
         let stderr = OwnedFd::from(child.stderr.take().ok_or_else(missing)?);
         let pid = pid_of(&child)?;
-        let process = Process { child, pid, pidfd: AsyncFd::new(pidfd)? };
+        let process = Process { child, pid, pidfd: watch(pidfd)? };
         let pipes = Pipes {
             stdin: pipe::Sender::from_owned_fd(stdin)?,
             stdout: pipe::Receiver::from_owned_fd(stdout)?,
@@ -216,12 +225,16 @@ fn explain(error: &io::Error, launch: &Launch) -> String {
         io::ErrorKind::NotFound => match interpreter(&launch.program) {
             Some(interpreter) => format!("interpreter {interpreter} not found (first line of {program})"),
             None if launch.program.exists() => {
-                format!("{program} cannot be executed here: its loader is missing (another architecture or libc?)")
+                format!(
+                    "{program} cannot be executed here: its loader is missing (another architecture or libc?)"
+                )
             }
             None => format!("{program} not found"),
         },
         io::ErrorKind::PermissionDenied if launch.program.is_dir() => format!("{program} is a folder"),
-        io::ErrorKind::PermissionDenied => format!("{program} is not executable: chmod +x it, or name its interpreter"),
+        io::ErrorKind::PermissionDenied => {
+            format!("{program} is not executable: chmod +x it, or name its interpreter")
+        }
         io::ErrorKind::ExecutableFileBusy => format!("{program} is being written to"),
         _ if error.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error()) => {
             format!("{program} is no program for this machine, or a script without a #! line")

@@ -31,4 +31,4 @@ pub use door::{Answered, CallRequest, Lease, NotAdmitted, Patience, RunFailure};
 pub use exit::ExitRecord;
 pub use host::{Accepted, Host, HostCall, HostReply, Lineage, RunEvent};
 pub use launch::Launch;
-pub use plugins::{PluginSpec, PluginView, Plugins, RunSettings};
+pub use plugins::{Gone, GraphView, PluginSpec, PluginView, Plugins, RunSettings};

@@ -59,8 +59,8 @@ pub struct PluginView {
 /// Who requires whom, and the order that follows.
 #[derive(Debug, Clone)]
 pub struct GraphView {
-    /// Names by level; those that can never start are missing.
-    pub levels: Vec<Vec<PluginName>>,
+    /// Everybody in the order of starting, with the level; none for what can never start.
+    pub order: Vec<(PluginName, Option<u32>)>,
     /// Requirements.
     pub edges: Vec<GraphEdge>,
     /// Each cycle, as the path round it.
@@ -174,8 +174,7 @@ impl Plugins {
     /// [`NotAdmitted`], saying what it waited for.
     pub async fn admit(&self, plugin: &PluginName, patience: Patience) -> Result<Lease, NotAdmitted> {
         let door = self.doors.borrow().get(plugin).cloned().ok_or(NotAdmitted::Gone)?;
-        let want = async || self.commands.send(Command::Wanted(plugin.clone())).await.is_ok();
-        door.admit(patience, want).await
+        door.admit(patience, &self.commands).await
     }
 
     async fn ask<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, Gone> {

@@ -407,7 +407,8 @@ impl Run {
             self.due_at(Instant::now() + self.settings.cancel_grace);
         }
         for call_id in calls {
-            let written = write_notification(self.outbound.buffer(), method::CANCEL, &CancelParams { call_id });
+            let written =
+                write_notification(self.outbound.buffer(), method::CANCEL, &CancelParams { call_id });
             if let Err(error) = written {
                 tracing::error!(plugin = %self.plugin, %error, "a cancel cannot be written");
             }

@@ -45,7 +45,8 @@ impl Goal {
         let Some(view) = view else {
             return true;
         };
-        let at_rest = matches!(view.state, PluginState::Blocked | PluginState::Disabled | PluginState::Failed);
+        let at_rest =
+            matches!(view.state, PluginState::Blocked | PluginState::Disabled | PluginState::Failed);
         match self {
             Goal::Started { after } => view.settled_start && (view.generation > after || at_rest),
             Goal::Stopped { .. } => view.settled_stop,
@@ -53,7 +54,10 @@ impl Goal {
                 described
                     || matches!(
                         view.state,
-                        PluginState::Backoff | PluginState::Disabled | PluginState::Failed | PluginState::Stopped
+                        PluginState::Backoff
+                            | PluginState::Disabled
+                            | PluginState::Failed
+                            | PluginState::Stopped
                     )
             }
         }

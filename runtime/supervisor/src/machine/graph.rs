@@ -12,6 +12,7 @@ use petgraph::algo::kosaraju_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 use petgraph::visit::{EdgeFiltered, EdgeRef};
 use plugd_protocol::PluginName;
+use plugd_protocol::control::GraphEdge;
 use plugd_protocol::manifest::Requirement;
 
 /// A path longer than this is printed without its middle.
@@ -210,7 +211,8 @@ impl Graph {
     ///
     /// A soft requirement forms no cycle: one that would close one is dropped from the order.
     fn find_cycles(&mut self) {
-        let hard = components(&kosaraju_scc(&EdgeFiltered::from_fn(&self.graph, |edge| !edge.weight().optional)));
+        let hard =
+            components(&kosaraju_scc(&EdgeFiltered::from_fn(&self.graph, |edge| !edge.weight().optional)));
         let all = components(&kosaraju_scc(&self.graph));
         for edge in self.graph.edge_indices() {
             let (from, to) = self.graph.edge_endpoints(edge).expect("an index of this graph's own");
@@ -345,6 +347,18 @@ impl fmt::Display for Problem {
     }
 }
 
+impl From<Edge<'_>> for GraphEdge {
+    fn from(edge: Edge<'_>) -> GraphEdge {
+        GraphEdge {
+            from: edge.from.clone(),
+            to: edge.to.clone(),
+            version: edge.requirement.version.to_string(),
+            optional: edge.requirement.optional,
+            missing: edge.missing,
+        }
+    }
+}
+
 /// Which component each node is in, by number.
 fn components(found: &[Vec<NodeIndex>]) -> BTreeMap<NodeIndex, usize> {
     let numbered = found.iter().enumerate();
@@ -352,10 +366,7 @@ fn components(found: &[Vec<NodeIndex>]) -> BTreeMap<NodeIndex, usize> {
 }
 
 /// The name closest to what was written, if it is close: one slip in three letters, at most two.
-fn nearest<'a>(
-    written: &PluginName,
-    names: impl Iterator<Item = &'a PluginName>,
-) -> Option<PluginName> {
+fn nearest<'a>(written: &PluginName, names: impl Iterator<Item = &'a PluginName>) -> Option<PluginName> {
     let written = written.as_str();
     let limit = (written.len() / 3).clamp(1, 2);
     names

@@ -25,6 +25,7 @@ mod graph;
 mod lifecycle;
 mod restart;
 mod run;
+mod seen;
 mod supervisor;
 mod view;
 

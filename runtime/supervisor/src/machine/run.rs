@@ -83,7 +83,9 @@ impl Run {
     pub(super) fn stopping(&self) -> Option<&Stopping> {
         match &self.phase {
             Phase::Stopping(stopping) => Some(stopping),
-            Phase::Describing { .. } | Phase::Parked | Phase::Initialising { .. } | Phase::Ready { .. } => None,
+            Phase::Describing { .. } | Phase::Parked | Phase::Initialising { .. } | Phase::Ready { .. } => {
+                None
+            }
         }
     }
 
@@ -96,7 +98,9 @@ impl Run {
     pub(super) fn ready_for(&self, now: Instant) -> Option<Duration> {
         match self.phase {
             Phase::Ready { since } => Some(now.saturating_duration_since(since)),
-            Phase::Describing { .. } | Phase::Parked | Phase::Initialising { .. } | Phase::Stopping(_) => None,
+            Phase::Describing { .. } | Phase::Parked | Phase::Initialising { .. } | Phase::Stopping(_) => {
+                None
+            }
         }
     }
 
@@ -146,7 +150,10 @@ impl Run {
         match &mut self.phase {
             Phase::Stopping(stopping) => match stopping.step {
                 Step::Killing { .. } | Step::Abandoned => return,
-                Step::Draining { .. } | Step::Leaving { .. } | Step::Closing { .. } | Step::Terminating { .. } => {
+                Step::Draining { .. }
+                | Step::Leaving { .. }
+                | Step::Closing { .. }
+                | Step::Terminating { .. } => {
                     stopping.step = step;
                 }
             },

@@ -113,7 +113,9 @@ impl Supervisor {
     /// What is wrong with a plugin's requirements, versions included.
     pub fn problems(&self, name: &PluginName) -> Vec<Problem> {
         let structural = self.graph.problems(name).iter().cloned();
-        structural.chain(self.graph.requirements(name).filter_map(|edge| self.mismatch(edge.to, edge.requirement))).collect()
+        structural
+            .chain(self.graph.requirements(name).filter_map(|edge| self.mismatch(edge.to, edge.requirement)))
+            .collect()
     }
 
     /// Whether it was told to leave and nothing lives any more.
@@ -216,11 +218,8 @@ impl Supervisor {
                 self.rebuild_graph();
                 self.touch_all();
             }
-            let next = if self.leaving == Leaving::No {
-                self.touched.pop_first()
-            } else {
-                self.touched.pop_last()
-            };
+            let next =
+                if self.leaving == Leaving::No { self.touched.pop_first() } else { self.touched.pop_last() };
             if let Some((_, name)) = next {
                 self.settle_one(now, &name, out);
             } else if let Some(name) = self.next_to_spawn() {
@@ -254,8 +253,10 @@ impl Supervisor {
         }
         if !live && self.leaving != Leaving::No {
             let required = self.graph.requirements(name).map(|edge| edge.to);
-            let left: Vec<PluginName> =
-                required.filter(|&to| self.plugins.get(to).is_some_and(Lifecycle::is_live)).cloned().collect();
+            let left: Vec<PluginName> = required
+                .filter(|&to| self.plugins.get(to).is_some_and(Lifecycle::is_live))
+                .cloned()
+                .collect();
             left.iter().for_each(|required| self.touch(required));
         }
     }
@@ -269,7 +270,8 @@ impl Supervisor {
         }
         let own_fault = self.graph.problems(name).iter().find(|problem| problem.disables()).cloned();
         let mut mismatches = self.graph.requirements(name);
-        let problem = own_fault.or_else(|| mismatches.find_map(|edge| self.mismatch(edge.to, edge.requirement)));
+        let problem =
+            own_fault.or_else(|| mismatches.find_map(|edge| self.mismatch(edge.to, edge.requirement)));
         if let Some(problem) = problem {
             gates.problem = Some(problem.to_string().into());
             return gates;
@@ -280,7 +282,9 @@ impl Supervisor {
                 (None, true) => {}
                 (None, false) => block(&mut gates, edge.to, edge.to, &self.not_configured(name, edge.to)),
                 (Some(Face::Down { root, cause }), false) => block(&mut gates, edge.to, root, cause),
-                (Some(Face::Coming { starting: true }), true) if edge.orders => gates.waits.push(edge.to.clone()),
+                (Some(Face::Coming { starting: true }), true) if edge.orders => {
+                    gates.waits.push(edge.to.clone())
+                }
                 (Some(Face::Asleep | Face::Coming { .. }), false) => gates.waits.push(edge.to.clone()),
                 (Some(Face::Ready), _) => {}
                 (Some(Face::Asleep | Face::Coming { .. } | Face::Down { .. }), true) => {}
@@ -422,6 +426,7 @@ fn note(set: &mut BTreeSet<PluginName>, name: &PluginName, belongs: bool) {
 
 /// Notes that a requirement is down; the first one found is the one that is named.
 fn block(gates: &mut Gates, required: &PluginName, root: &PluginName, cause: &str) {
-    let first = || Block { direct: required.clone(), root: root.clone(), cause: cause.into(), on: Vec::new() };
+    let first =
+        || Block { direct: required.clone(), root: root.clone(), cause: cause.into(), on: Vec::new() };
     gates.block.get_or_insert_with(first).on.push(required.clone());
 }

@@ -67,7 +67,9 @@ impl Lifecycle {
     pub(super) fn current_state(&self) -> PluginState {
         if let Some(run) = &self.run {
             return match &run.phase {
-                Phase::Describing { .. } | Phase::Parked | Phase::Initialising { .. } => PluginState::Starting,
+                Phase::Describing { .. } | Phase::Parked | Phase::Initialising { .. } => {
+                    PluginState::Starting
+                }
                 Phase::Ready { .. } => PluginState::Ready,
                 Phase::Stopping(_) if run.is_abandoned() => PluginState::Failed,
                 Phase::Stopping(_) => PluginState::Stopping,
@@ -83,20 +85,21 @@ impl Lifecycle {
             (Hold::Disabled { .. }, _) => PluginState::Disabled,
             (Hold::Failed { .. }, _) => PluginState::Failed,
             (Hold::Nothing | Hold::Backoff { .. }, _) if self.gates.leaving => {
-                if self.generation.0 == 0 && self.state == PluginState::Registered {
-                    PluginState::Registered
-                } else {
-                    PluginState::Stopped
-                }
+                if self.never_left_registered() { PluginState::Registered } else { PluginState::Stopped }
             }
             (Hold::Backoff { .. }, _) => PluginState::Backoff,
             (Hold::Nothing, _) if self.gates.block.is_some() => PluginState::Blocked,
             (Hold::Nothing, Wants::Up) => PluginState::Starting,
-            (Hold::Nothing, Wants::Description | Wants::Nothing) if self.generation.0 == 0 => {
+            (Hold::Nothing, Wants::Description | Wants::Nothing) if self.never_left_registered() => {
                 PluginState::Registered
             }
             (Hold::Nothing, Wants::Description | Wants::Nothing) => PluginState::Idle,
         }
+    }
+
+    /// Registered is what a plugin is at first; it is not entered again.
+    fn never_left_registered(&self) -> bool {
+        self.generation.0 == 0 && self.state == PluginState::Registered
     }
 
     /// What its dependents go by.

@@ -1,0 +1,30 @@
+//! `plugd describe`: one plugin or operation in full.
+
+use plugd_engine::Opening;
+use plugd_protocol::control::DescribeParams;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::render;
+
+/// One plugin or operation in full
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  plugd describe tickets                        the plugin and all its operations
+  plugd describe tickets.query_status           one operation and its arguments
+  plugd describe tickets.query_status --output json")]
+pub(crate) struct Args {
+    /// A plugin's name, or an operation's
+    name: String,
+}
+
+pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
+    let runtime = context.runtime(Opening::Everything).await?;
+    let shown = match runtime.describe(&DescribeParams { name: args.name }).await {
+        Ok(report) => context.output.report(&report, |paint| render::description(&report, paint)),
+        Err(failure) => Err(failure),
+    };
+    runtime.finish().await;
+    shown.map(|()| 0)
+}

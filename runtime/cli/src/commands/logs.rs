@@ -1,0 +1,72 @@
+//! `plugd logs`: what plugins wrote and what was said about them.
+
+use plugd_engine::Opening;
+use plugd_protocol::control::LogsParams;
+use plugd_protocol::{CallId, PluginName};
+
+use super::plugin_name;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::Format;
+use crate::render;
+
+/// What plugins wrote and what was said about them
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Without a daemon the log files are read. With -f and --output json: one JSON document a line.
+
+Examples:
+  plugd logs weather
+  plugd logs -f --tail 20
+  plugd logs --call 0193d6f8-54a1-7c3e-9a41-2f0c7f6f7b10")]
+pub(crate) struct Args {
+    /// Only this plugin
+    #[arg(value_parser = plugin_name)]
+    plugin: Option<PluginName>,
+    /// Go on with new entries as they come
+    #[arg(long, short)]
+    follow: bool,
+    /// At most this many, the latest [default: 200; with -f 10]
+    #[arg(long, short = 'n', value_name = "COUNT")]
+    tail: Option<u32>,
+    /// Only this call
+    #[arg(long, value_name = "ID")]
+    call: Option<String>,
+}
+
+/// How many past entries come before the new ones.
+const FOLLOW_TAIL: u32 = 10;
+
+pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
+    let params = LogsParams { plugin: args.plugin, call_id: args.call.map(CallId::new), tail: args.tail };
+    if args.follow {
+        return follow(params, context).await;
+    }
+    let runtime = context.runtime(Opening::OnDemand).await?;
+    let shown = match runtime.logs(&params).await {
+        Ok(entries) => context.output.report(&entries, |paint| {
+            entries.iter().map(|entry| render::log_entry(entry, paint)).collect()
+        }),
+        Err(failure) => Err(failure),
+    };
+    runtime.finish().await;
+    shown.map(|()| 0)
+}
+
+async fn follow(mut params: LogsParams, context: &Context) -> Result<u8, Failure> {
+    params.tail = params.tail.or(Some(FOLLOW_TAIL));
+    let client = context.daemon().await?;
+    let mut entries = client.follow_logs(&params).await?;
+    while let Some(entry) = entries.next().await {
+        let entry = entry?;
+        match context.output.format {
+            Format::Text => context.output.text(&render::log_entry(&entry, context.output.paint()))?,
+            Format::Json | Format::Data => context.output.document(&entry)?,
+        }
+        if context.output.is_closed() {
+            return Ok(0);
+        }
+    }
+    context.output.note("the daemon has ended");
+    Ok(0)
+}

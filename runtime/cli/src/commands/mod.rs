@@ -1,0 +1,61 @@
+//! The commands, one file each.
+
+pub(crate) mod call;
+pub(crate) mod cancel;
+pub(crate) mod completions;
+pub(crate) mod config;
+pub(crate) mod describe;
+pub(crate) mod events;
+pub(crate) mod graph;
+pub(crate) mod list;
+pub(crate) mod logs;
+pub(crate) mod reload;
+pub(crate) mod restart;
+pub(crate) mod serve;
+pub(crate) mod shutdown;
+pub(crate) mod start;
+pub(crate) mod status;
+pub(crate) mod stop;
+
+use plugd_protocol::PluginName;
+use plugd_protocol::control::{PluginState, StartReport};
+
+use crate::args::Command;
+use crate::context::Context;
+use crate::failure::Failure;
+
+/// The exit code where a plugin is not there for callers.
+const PLUGIN_UNAVAILABLE: u8 = 6;
+
+/// Runs a command; the answer is its exit code.
+pub(crate) async fn run(command: Command, context: &Context) -> Result<u8, Failure> {
+    match command {
+        Command::Serve(args) => serve::run(args, context).await,
+        Command::Shutdown(args) => shutdown::run(args, context).await,
+        Command::Status(args) => status::run(args, context).await,
+        Command::List(args) => list::run(args, context).await,
+        Command::Describe(args) => describe::run(args, context).await,
+        Command::Call(args) => call::run(args, context).await,
+        Command::Cancel(args) => cancel::run(args, context).await,
+        Command::Start(args) => start::run(args, context).await,
+        Command::Stop(args) => stop::run(args, context).await,
+        Command::Restart(args) => restart::run(args, context).await,
+        Command::Reload(args) => reload::run(args, context).await,
+        Command::Logs(args) => logs::run(args, context).await,
+        Command::Events(args) => events::run(args, context).await,
+        Command::Graph(args) => graph::run(args, context).await,
+        Command::Config(args) => config::run(args, context),
+        Command::Completions(args) => completions::run(args, context),
+    }
+}
+
+/// A plugin's name on the command line.
+fn plugin_name(text: &str) -> Result<PluginName, String> {
+    PluginName::new(text).map_err(|error| error.to_string())
+}
+
+/// 0 if every plugin came up, 6 if one did not.
+fn started_code(report: &StartReport) -> u8 {
+    let up = report.plugins.iter().all(|plugin| matches!(plugin.state, PluginState::Ready | PluginState::Busy));
+    if up { 0 } else { PLUGIN_UNAVAILABLE }
+}

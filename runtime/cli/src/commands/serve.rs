@@ -1,0 +1,85 @@
+//! `plugd serve`: the daemon.
+
+use plugd_daemon::{ControlSocket, Ready, Signals};
+use plugd_engine::{Engine, Opening};
+
+use crate::context::Context;
+use crate::detach;
+use crate::failure::Failure;
+use crate::output::Format;
+
+/// Keep plugins running and answer on the control socket
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Stays in the foreground until SIGTERM, Ctrl-C or `plugd shutdown`, which are graceful; a second
+one skips the graces. SIGHUP applies the config file.
+
+Examples:
+  plugd serve
+  plugd serve --detach                 returns when the daemon answers
+  plugd serve --log debug
+  curl --unix-socket SOCKET http://localhost/ -H 'content-type: application/json' \\
+       -d '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"status\"}'")]
+pub(crate) struct Args {
+    /// Return when the daemon answers, and leave it running in the background
+    #[arg(long)]
+    detach: bool,
+    /// The background side of --detach
+    #[arg(long, hide = true, conflicts_with = "detach")]
+    detached: bool,
+}
+
+/// What a daemon logs where nobody says: little to a person, the course of things to a file.
+const LOG_IN_FOREGROUND: &str = "warn";
+const LOG_IN_BACKGROUND: &str = "info";
+
+pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
+    if args.detach {
+        let ready = detach::launch(context)?;
+        announce(&ready, context)?;
+        return Ok(0);
+    }
+    if args.detached {
+        detach::leave_session();
+    }
+    // Whatever our caller left open must not reach the plugins.
+    close_fds::set_fds_cloexec(3, &[]);
+    context.start_log(Some(if args.detached { LOG_IN_BACKGROUND } else { LOG_IN_FOREGROUND }));
+    serve(args.detached, context).await
+}
+
+async fn serve(detached: bool, context: &Context) -> Result<u8, Failure> {
+    let settings = context.settings()?;
+    settings.make_state_dir()?;
+    let path = context.global.socket.clone().unwrap_or_else(|| settings.socket());
+    let limits = settings.limits();
+    // The socket comes first: a second daemon must not touch a plugin before it is refused.
+    let socket = ControlSocket::bind(&path)?;
+    let mut signals = Signals::catch()
+        .map_err(|error| Failure::environment(format!("cannot catch signals: {error}"), "try again"))?;
+    let engine = tokio::select! {
+        engine = Engine::open(settings.config, Opening::Everything) => engine?,
+        () = signals.stop() => return Ok(0),
+    };
+    let mut announced = Ok(());
+    plugd_daemon::serve(engine, socket, limits, signals, |ready| {
+        announced = announce(ready, context);
+        if detached {
+            detach::let_go_of_stdout();
+        }
+    })
+    .await?;
+    announced.map(|()| 0)
+}
+
+/// Says that the daemon answers: a line on stderr, or the document on stdout.
+fn announce(ready: &Ready, context: &Context) -> Result<(), Failure> {
+    match context.output.format {
+        Format::Json | Format::Data => context.output.document(ready),
+        Format::Text => {
+            let plugins = if ready.plugins == 1 { "plugin" } else { "plugins" };
+            context.output.note(&format!("serving {} {plugins} on {}", ready.plugins, ready.socket));
+            Ok(())
+        }
+    }
+}

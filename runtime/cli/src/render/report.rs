@@ -1,0 +1,393 @@
+//! Reports of the daemon as text: status, lists, results, errors, events.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use plugd_protocol::control::{
+    Description, Event, ListReport, LogEntry, PluginListing, PluginStatus, ReloadReport, StartReport, StatusReport,
+    StopReport,
+};
+use plugd_protocol::error::ArgumentProblem;
+use plugd_protocol::plugin::LogLevel;
+use plugd_protocol::{CallError, CallResult, PluginName};
+
+use super::json::pretty;
+use super::table::{Cell, table};
+use super::text::{Paint, since, time, until, visible, visible_line, wire_name};
+
+/// A call's result without its error: the summary, then the data.
+pub(crate) fn result(result: &CallResult, paint: Paint) -> String {
+    let mut out = String::new();
+    if let Some(summary) = &result.summary {
+        let _ = writeln!(out, "{}", paint.bold(&visible(summary)));
+    }
+    if let Some(data) = &result.data {
+        let _ = writeln!(out, "{}", pretty(data.get()));
+    }
+    for next in &result.next_actions {
+        let operation = next.operation.as_deref().unwrap_or("next");
+        let description = next.description.as_deref().unwrap_or_default();
+        let _ = writeln!(out, "→ {}: {}", visible_line(operation), visible_line(description));
+    }
+    out
+}
+
+/// An error: its number and name, each detail, what is behind it, and what to do.
+pub(crate) fn error(error: &CallError, paint: Paint) -> String {
+    let head = format!("error {} {}:", error.code, visible_line(&error.name));
+    let mut out = format!("{} {}\n", paint.red(&head), visible(&error.message));
+    for detail in &error.details {
+        let _ = writeln!(out, "  {}", problem(detail));
+    }
+    let mut cause = error.cause.as_deref();
+    while let Some(inner) = cause {
+        let said = visible(&inner.error.message);
+        let _ = writeln!(out, "  because {} failed: {} {said}", inner.operation, inner.error.code);
+        cause = inner.error.cause.as_deref();
+    }
+    if let Some(hint) = &error.hint {
+        let _ = writeln!(out, "  {} {}", paint.dim("hint:"), visible(hint));
+    }
+    out
+}
+
+fn problem(detail: &ArgumentProblem) -> String {
+    let place = if detail.path.is_empty() { "the arguments" } else { &detail.path };
+    let mut line = format!("{}: expected {}", visible_line(place), visible_line(&detail.expected));
+    if let Some(got) = &detail.got {
+        let _ = write!(line, ", got {}", visible_line(got));
+    }
+    if let Some(suggestion) = &detail.suggestion {
+        let _ = write!(line, "; did you mean {}?", visible_line(suggestion));
+    }
+    line
+}
+
+/// The daemon and its plugins; with `full`, everything about each plugin.
+pub(crate) fn status(report: &StatusReport, full: bool, paint: Paint) -> String {
+    let daemon = &report.daemon;
+    let mut out = format!(
+        "plugd {}, pid {}, {}, up {}\n",
+        daemon.version,
+        daemon.pid,
+        wire_name(&daemon.health),
+        since(daemon.since)
+    );
+    if let Some(config) = &daemon.config {
+        let _ = writeln!(out, "config {} (applied {} times)", visible_line(config), daemon.config_generation);
+    }
+    if let Some(socket) = &daemon.socket {
+        let _ = writeln!(out, "socket {}", visible_line(socket));
+    }
+    out.push('\n');
+    if report.plugins.is_empty() {
+        out.push_str("there are no plugins: `plugd list` shows where was looked\n");
+    } else if full {
+        report.plugins.iter().for_each(|plugin| out.push_str(&plugin_in_full(plugin, paint)));
+    } else {
+        out.push_str(&plugin_table(&report.plugins, paint));
+    }
+    if !daemon.calls.is_empty() {
+        out.push_str("\ncalls in flight\n");
+        let row = |call: &plugd_protocol::control::ActiveCall| {
+            vec![Cell::from(call.call_id.as_str()), call.operation.to_string().into(), since(call.since).into()]
+        };
+        out.push_str(&table(&daemon.calls.iter().map(row).collect::<Vec<_>>()));
+    }
+    out
+}
+
+fn plugin_table(plugins: &[PluginStatus], paint: Paint) -> String {
+    let head = ["PLUGIN", "STATE", "VERSION", "PID", "CALLS", "STARTS", "SINCE", "WHY"];
+    let mut rows = vec![head.into_iter().map(Cell::from).collect::<Vec<_>>()];
+    for plugin in plugins {
+        let calls = match plugin.queued {
+            0 => plugin.in_flight.to_string(),
+            queued => format!("{}+{queued}", plugin.in_flight),
+        };
+        rows.push(vec![
+            plugin.name.as_str().into(),
+            state_cell(plugin.state, paint),
+            or_dash(plugin.version.as_deref()).into(),
+            or_dash(plugin.pid.map(|pid| pid.to_string()).as_deref()).into(),
+            calls.into(),
+            plugin.starts.to_string().into(),
+            since(plugin.since).into(),
+            why(plugin).into(),
+        ]);
+    }
+    table(&rows)
+}
+
+fn state_cell(state: plugd_protocol::control::PluginState, paint: Paint) -> Cell {
+    let name = wire_name(&state);
+    Cell::painted(&name, paint.state(state, &name))
+}
+
+fn or_dash(text: Option<&str>) -> String {
+    text.map_or_else(|| "-".to_owned(), |text| visible_line(text).into_owned())
+}
+
+fn why(plugin: &PluginStatus) -> String {
+    let mut parts = Vec::new();
+    if let Some(reason) = &plugin.reason {
+        parts.push(visible_line(reason).into_owned());
+    }
+    if !plugin.waits_for.is_empty() {
+        parts.push(format!("waits for {}", names(&plugin.waits_for)));
+    }
+    if let Some(next) = plugin.next_start {
+        parts.push(format!("tried again in {}", until(next)));
+    }
+    parts.join("; ")
+}
+
+fn names(names: &[PluginName]) -> String {
+    names.iter().map(PluginName::as_str).collect::<Vec<_>>().join(", ")
+}
+
+fn plugin_in_full(plugin: &PluginStatus, paint: Paint) -> String {
+    let mut rows: Vec<Vec<Cell>> = Vec::new();
+    let mut row = |name: &str, value: Cell| rows.push(vec![name.into(), value]);
+    row("plugin", plugin.name.as_str().into());
+    row("state", state_cell(plugin.state, paint));
+    row("why", or_dash(Some(why(plugin)).filter(|why| !why.is_empty()).as_deref()).into());
+    row("version", or_dash(plugin.version.as_deref()).into());
+    row("pid", or_dash(plugin.pid.map(|pid| pid.to_string()).as_deref()).into());
+    row("since", since(plugin.since).into());
+    row("run", plugin.generation.to_string().into());
+    row("starts", format!("{} ({} restarts count)", plugin.starts, plugin.restarts).into());
+    row("calls", format!("{} of {} at once, {} waiting", plugin.in_flight, plugin.concurrency, plugin.queued).into());
+    let took = |name: &str, time: Option<u64>| time.map(|time| format!("{name} {time} ms"));
+    let times: Vec<String> =
+        [took("describe", plugin.describe_ms), took("init", plugin.init_ms)].into_iter().flatten().collect();
+    row("took", or_dash(Some(times.join(", ")).filter(|times| !times.is_empty()).as_deref()).into());
+    row(
+        "odd",
+        format!("{} stray lines, {} answers nobody waited for", plugin.stray_lines, plugin.unmatched_answers).into(),
+    );
+    if let Some(exit) = &plugin.last_exit {
+        row("last exit", format!("{} (run {}, {} ago)", visible_line(&exit.text), exit.generation, since(exit.at)).into());
+        exit.stderr_tail.iter().for_each(|line| row("", visible_line(line).into_owned().into()));
+    }
+    table(&rows)
+}
+
+/// Every plugin with what it offers; where was looked, if there is none.
+pub(crate) fn list(report: &ListReport, paint: Paint) -> String {
+    let mut out = String::new();
+    for plugin in &report.plugins {
+        out.push_str(&listing(plugin, paint));
+        let row = |operation: &plugd_protocol::control::OperationListing| {
+            let description = operation.description.as_deref().unwrap_or_default();
+            vec![Cell::from(format!("  {}", operation.id)), first_line(description).into()]
+        };
+        out.push_str(&table(&plugin.operations.iter().map(row).collect::<Vec<_>>()));
+    }
+    if report.plugins.is_empty() {
+        out.push_str("no plugins\n");
+        let config = report.config.as_deref().map_or("none found".into(), visible_line);
+        let _ = writeln!(out, "  config file: {config}");
+        let looked = report.looked_in.iter().map(|dir| visible_line(dir).into_owned()).collect::<Vec<_>>();
+        let _ = writeln!(out, "  folders looked in: {}", if looked.is_empty() { "none".to_owned() } else { looked.join(", ") });
+        out.push_str("  add one as [plugins.NAME] with a command, or a folder under scan.dirs, in plugd.toml\n");
+    }
+    for skipped in &report.skipped {
+        let _ = writeln!(out, "{}", paint.dim(&format!("skipped {}: {}", visible_line(&skipped.path), visible_line(&skipped.reason))));
+    }
+    out
+}
+
+fn listing(plugin: &PluginListing, paint: Paint) -> String {
+    use plugd_protocol::control::Source;
+    let state = wire_name(&plugin.state);
+    let version = plugin.version.as_deref().map(|version| format!(" {}", visible_line(version))).unwrap_or_default();
+    let from = match &plugin.source {
+        Source::Config { file } => format!("configured in {}", visible_line(file)),
+        Source::Scan { dir } => format!("found in {}", visible_line(dir)),
+        _ => "given on the command line".to_owned(),
+    };
+    let mut out =
+        format!("{}{version}  {}", paint.bold(plugin.name.as_str()), paint.state(plugin.state, &state));
+    if let Some(reason) = &plugin.reason {
+        let _ = write!(out, ": {}", visible_line(reason));
+    }
+    out.push('\n');
+    if let Some(description) = &plugin.description {
+        let _ = writeln!(out, "  {}", first_line(description));
+    }
+    let digest = plugin.digest.as_deref().map(|digest| format!(", sha256 {}", digest.get(..12).unwrap_or(digest)));
+    let source = format!("  {}, {from}{}", visible_line(&plugin.path), digest.unwrap_or_default());
+    let _ = writeln!(out, "{}", paint.dim(&source));
+    out
+}
+
+fn first_line(text: &str) -> String {
+    visible_line(text.trim().lines().next().unwrap_or_default()).into_owned()
+}
+
+/// One plugin with its operations and their arguments.
+pub(crate) fn description(report: &Description, paint: Paint) -> String {
+    let mut out = listing(&report.plugin, paint);
+    for (name, requirement) in &report.requires {
+        let optional = if requirement.optional { ", optional" } else { "" };
+        let _ = writeln!(out, "  requires {name} {}{optional}", requirement.version);
+    }
+    for operation in &report.operations {
+        let id = format!("{}.{}", report.plugin.name, operation.name);
+        let _ = writeln!(out, "\n{}", paint.bold(&id));
+        let texts = [
+            ("", &operation.description),
+            ("use it: ", &operation.when_to_use),
+            ("do not use it: ", &operation.when_not_to_use),
+        ];
+        for (label, text) in texts {
+            if let Some(text) = text {
+                let _ = writeln!(out, "  {label}{}", visible(text).replace('\n', "\n  "));
+            }
+        }
+        let effects = super::schema::effects(&operation.effects);
+        let _ = writeln!(out, "  effects: {effects}");
+        out.push_str(&super::schema::arguments(operation.input_schema.get(), paint));
+        for example in &operation.examples {
+            let _ = writeln!(out, "  for example: {}", visible_line(example));
+        }
+    }
+    for bad in &report.quarantined {
+        let line = format!("not offered: {}: {}", visible_line(&bad.name), visible_line(&bad.reason));
+        let _ = writeln!(out, "\n{}", paint.red(&line));
+    }
+    out
+}
+
+/// The state each plugin came to.
+pub(crate) fn started(report: &StartReport, paint: Paint) -> String {
+    let row = |plugin: &PluginStatus| {
+        vec![Cell::from(plugin.name.as_str()), state_cell(plugin.state, paint), why(plugin).into()]
+    };
+    table(&report.plugins.iter().map(row).collect::<Vec<_>>())
+}
+
+/// How each plugin ended.
+pub(crate) fn stopped(report: &StopReport, _paint: Paint) -> String {
+    let row = |stopped: &plugd_protocol::control::Stopped| {
+        vec![
+            Cell::from(stopped.name.as_str()),
+            wire_name(&stopped.ended).replace('_', " ").into(),
+            format!("{} ms", stopped.took_ms).into(),
+        ]
+    };
+    table(&report.plugins.iter().map(row).collect::<Vec<_>>())
+}
+
+/// What a reload changed.
+pub(crate) fn reloaded(report: &ReloadReport) -> String {
+    let mut out = String::new();
+    let groups = [("added", &report.added), ("removed", &report.removed), ("changed", &report.changed)];
+    for (what, plugins) in groups {
+        if !plugins.is_empty() {
+            let _ = writeln!(out, "{what}: {}", names(plugins));
+        }
+    }
+    let _ = writeln!(out, "{} unchanged; configuration {}", report.unchanged.len(), report.config_generation);
+    out
+}
+
+/// A log entry on one line.
+pub(crate) fn log_entry(entry: &LogEntry, paint: Paint) -> String {
+    let level = wire_name(&entry.level);
+    let level = match entry.level {
+        LogLevel::Error | LogLevel::Warn => paint.red(&level),
+        LogLevel::Info | LogLevel::Debug | LogLevel::Trace => level,
+    };
+    let at = paint.dim(&time(entry.at));
+    let stream = wire_name(&entry.stream);
+    let call = entry.call_id.as_ref().map(|id| format!(" [{}]", visible_line(id.as_str()))).unwrap_or_default();
+    format!("{at} {}#{} {stream} {level}{call} {}\n", entry.plugin, entry.generation, visible_line(&entry.text))
+}
+
+/// An event on one line.
+pub(crate) fn event(event: &Event, paint: Paint) -> String {
+    let mut out = format!("{} {}", paint.dim(&time(event.at)), paint.bold(&visible_line(&event.kind)));
+    match (&event.operation, &event.plugin) {
+        (Some(operation), _) => {
+            let _ = write!(out, " {operation}");
+        }
+        (None, Some(plugin)) => {
+            let _ = write!(out, " {plugin}");
+        }
+        (None, None) => {}
+    }
+    if let Some(generation) = event.generation {
+        let _ = write!(out, "#{generation}");
+    }
+    if let Some(call) = &event.call_id {
+        let _ = write!(out, " [{}]", visible_line(call.as_str()));
+    }
+    if let Some(status) = &event.status {
+        let _ = write!(out, " {}", wire_name(status));
+    }
+    if let Some(duration) = event.duration_us {
+        let _ = write!(out, " {:.1} ms", Duration::from_micros(duration).as_secs_f64() * 1_000.0);
+    }
+    if let Some(reason) = &event.reason {
+        let _ = write!(out, " {}", visible_line(reason));
+    }
+    if let Some(detail) = &event.detail {
+        let _ = write!(out, " {}", visible_line(&detail.to_string()));
+    }
+    out.push('\n');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plugd_protocol::ErrorKind;
+
+    #[test]
+    fn an_error_shows_every_detail_and_what_to_do() {
+        let mut error = CallError::new(ErrorKind::InvalidArguments, "2 problems");
+        error.details = vec![
+            ArgumentProblem {
+                path: "/days".to_owned(),
+                problem: "maximum".to_owned(),
+                expected: "at most 14".to_owned(),
+                got: Some("40\u{1b}[2J".to_owned()),
+                suggestion: None,
+            },
+            ArgumentProblem {
+                path: "/ciyt".to_owned(),
+                problem: "additionalProperties".to_owned(),
+                expected: "a declared key".to_owned(),
+                got: None,
+                suggestion: Some("city".to_owned()),
+            },
+        ];
+        let expected = "error 2001 invalid_arguments: 2 problems\n  /days: expected at most 14, got 40\\u{1b}[2J\n  \
+            /ciyt: expected a declared key; did you mean city?\n  hint: correct the arguments named in details and call again\n";
+        assert_eq!(super::error(&error, Paint::never()), expected);
+    }
+
+    #[test]
+    fn an_empty_list_says_where_was_looked() {
+        let report = ListReport {
+            plugins: Vec::new(),
+            config: Some("/p/plugd.toml".to_owned()),
+            looked_in: vec!["/p/plugins".to_owned()],
+            skipped: Vec::new(),
+        };
+        let text = list(&report, Paint::never());
+        assert!(text.contains("config file: /p/plugd.toml\n  folders looked in: /p/plugins\n"), "{text}");
+    }
+
+    #[test]
+    fn what_a_plugin_writes_cannot_draw_on_the_terminal() {
+        let entry: LogEntry = serde_json::from_value(serde_json::json!({
+            "at": 0, "plugin": "p", "generation": 1, "stream": "stderr", "level": "info", "text": "\u{1b}]0;owned\u{7}\nfake line"
+        }))
+        .unwrap();
+        let line = log_entry(&entry, Paint::never());
+        assert_eq!(line, "1970-01-01T00:00:00.000Z p#1 stderr info \\u{1b}]0;owned\\u{7}\\u{a}fake line\n");
+    }
+}

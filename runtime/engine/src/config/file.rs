@@ -1,0 +1,280 @@
+//! `plugd.toml` and `plugin.toml` as a person writes them: every key, once.
+
+use std::collections::BTreeMap;
+
+use plugd_protocol::PluginName;
+use schemars::JsonSchema;
+use toml::de::DeValue;
+
+use super::form::{At, Found, Layer, Read, Reader, form};
+use super::value::{CallTime, Count, JsonTable, Need, Period, PeriodOrOff, Share, Size, Variables, Words};
+
+form! {
+    /// The configuration of plugd. Paths are relative to the folder of this file.
+    ConfigFile {
+        /// The program itself.
+        daemon: DaemonFile,
+        /// Folders whose plugins are taken up.
+        scan: ScanFile,
+        /// Limits and waits of every plugin that sets none of its own.
+        limits: GlobalLimitsFile,
+        /// Plugins by name.
+        plugins: BTreeMap<PluginName, At<PluginFile>>,
+    }
+    refusing
+        "callers": "this version of plugd does not know callers yet: remove the table",
+        "dialogue": "this version of plugd does not know dialogue yet: remove the table",
+        "roles": "this version of plugd does not know roles yet: remove the table",
+}
+
+form! {
+    /// The program itself.
+    DaemonFile {
+        /// The control socket; by default in $XDG_RUNTIME_DIR/plugd.
+        socket: String,
+        /// Where what must outlive the daemon is kept; by default $XDG_STATE_HOME/plugd.
+        state_dir: String,
+        /// Whether changes of the files are applied by themselves.
+        watch: bool,
+    }
+}
+
+form! {
+    /// Folders whose plugins are taken up.
+    ScanFile {
+        /// The folders: in each, every folder with a plugin.toml and every executable file is a plugin.
+        dirs: Vec<String>,
+    }
+}
+
+form! {
+    /// Limits and waits of every plugin that sets none of its own.
+    GlobalLimitsFile {
+        /// How deeply plugins may call one another.
+        call_depth: Count,
+        ; with limits: LimitsFile,
+    }
+}
+
+form! {
+    /// Limits and waits of a plugin.
+    LimitsFile {
+        /// How long `describe` may take.
+        describe_timeout: Period,
+        /// How long `init` may take without a sign of progress.
+        init_timeout: Period,
+        /// How long a call may run; at most an hour.
+        timeout: CallTime,
+        /// How long a call may go without progress; false is for ever.
+        stall_timeout: PeriodOrOff,
+        /// How long a call may wait for a free lane.
+        queue_timeout: Period,
+        /// How many calls may wait.
+        queue_length: u32,
+        /// How long a cancelled call may hold a lane.
+        cancel_grace: Period,
+        /// How long a stop waits for calls in flight.
+        drain_timeout: Period,
+        /// How long the answer to `shutdown` may take.
+        shutdown_timeout: Period,
+        /// How long after stdin closed SIGTERM follows.
+        term_timeout: Period,
+        /// How long after SIGTERM SIGKILL follows.
+        kill_timeout: Period,
+        /// The longest frame, its newline not counted.
+        frame_limit: Size,
+        /// How much of a plugin's log is kept.
+        log_size: Size,
+        /// How long an open question can be answered.
+        token_ttl: Period,
+        /// How often an idle plugin that declares it is pinged.
+        ping_interval: Period,
+        /// How many pings in a row may go unanswered.
+        ping_misses: Count,
+        /// After how long without a call a lazy plugin stops; false is never.
+        idle_timeout: PeriodOrOff,
+    }
+}
+
+form! {
+    /// One plugin.
+    PluginFile {
+        /// The program and its arguments.
+        command: Words,
+        /// The plugin's folder; by default that of this file.
+        cwd: String,
+        /// What is spoken over its pipes.
+        protocol: Protocol,
+        /// When it starts.
+        start: Start,
+        /// Whether it may be used at all.
+        enabled: bool,
+        /// Larger starts earlier within a level.
+        priority: i32,
+        /// Plugins it uses, with the versions that will do; added to what its manifest says.
+        requires: BTreeMap<PluginName, Need>,
+        /// Variables added to its environment; false unsets one.
+        env: Variables,
+        /// Variables of plugd's own environment that are passed on.
+        pass_env: Vec<String>,
+        /// How many calls it gets at once, at most what its manifest declares.
+        concurrency: Count,
+        /// What happens when its process ends.
+        restart: Restart,
+        /// What happens when its configuration or program changes.
+        on_change: Change,
+        /// Whether any stray line on its stdout is a violation.
+        strict: bool,
+        /// Its own configuration, handed to `init`.
+        config: JsonTable,
+        /// What it would answer to `describe`, so that it need not run to be listed.
+        manifest: JsonTable,
+        ; with limits: LimitsFile,
+    }
+}
+
+form! {
+    /// What happens when a plugin's process ends, in numbers.
+    RestartFile {
+        /// Whether it is started again.
+        policy: Policy,
+        /// The first wait; each failure doubles it.
+        backoff: Period,
+        /// The longest wait.
+        backoff_cap: Period,
+        /// Failures within this time count together.
+        window: Period,
+        /// More failures than this within the window and it is given up.
+        max: u32,
+        /// Ready for this long, it is restarted at once.
+        stable_after: Period,
+        /// Ready for this long, its failures are forgotten.
+        reset_after: Period,
+        /// How often a plugin that was given up is tried.
+        probe_interval: Period,
+        /// By what share a wait varies.
+        jitter: Share,
+    }
+}
+
+/// A policy by name, or a table with its numbers.
+#[derive(Clone, Default)]
+pub(super) struct Restart(pub(super) RestartFile);
+
+impl Read for Restart {
+    fn read(value: &Found<'_>, key: &str, reader: &mut Reader<'_>) -> Option<Restart> {
+        match value.get_ref() {
+            DeValue::Table(_) => RestartFile::read(value, key, reader).map(Restart),
+            _ => {
+                let policy = Some(Policy::read(value, key, reader)?);
+                Some(Restart(RestartFile { policy, ..RestartFile::default() }))
+            }
+        }
+    }
+}
+
+impl Layer for Restart {
+    fn over(self, base: Restart) -> Restart {
+        Restart(self.0.over(base.0))
+    }
+}
+
+impl JsonSchema for Restart {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Restart".into()
+    }
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let policy = generator.subschema_for::<Policy>();
+        let table = generator.subschema_for::<RestartFile>();
+        schemars::json_schema!({"anyOf": [policy, table]})
+    }
+}
+
+impl<T> Layer for At<T> {}
+
+/// Declares a choice between names: how it is read, and how it is described to editors.
+macro_rules! choice {
+    ($(#[$meta:meta])* $vis:vis $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $text:literal,)+ }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, JsonSchema)]
+        $vis enum $name {
+            $($(#[$variant_meta])* #[schemars(rename = $text)] $variant,)+
+        }
+
+        impl $name {
+            /// Its name in the file.
+            pub fn as_str(self) -> &'static str {
+                match self { $($name::$variant => $text),+ }
+            }
+        }
+
+        impl Read for $name {
+            fn read(value: &Found<'_>, key: &str, reader: &mut Reader<'_>) -> Option<$name> {
+                match value.get_ref().as_str() {
+                    $(Some($text) => Some($name::$variant),)+
+                    _ => {
+                        let names = [$(concat!("\"", $text, "\"")),+];
+                        reader.expected(value, key, &names.join(" or "))
+                    }
+                }
+            }
+        }
+
+        impl Layer for $name {}
+    };
+}
+
+choice! {
+    /// When a plugin starts.
+    pub Start {
+        /// With the first call.
+        Lazy = "lazy",
+        /// With plugd itself.
+        Eager = "eager",
+    }
+}
+
+choice! {
+    /// Whether a plugin whose process ended is started again.
+    pub Policy {
+        /// Unless plugd or an operator wanted it to end.
+        OnFailure = "on-failure",
+        /// Always, also after it was told to go idle.
+        Always = "always",
+        /// Never.
+        Never = "never",
+    }
+}
+
+choice! {
+    /// What happens to a running plugin whose configuration or program changed.
+    pub Change {
+        /// A new run takes over.
+        Replace = "replace",
+        /// It goes on as it is, marked as needing a restart.
+        Manual = "manual",
+    }
+}
+
+/// What is spoken over a plugin's pipes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema)]
+pub(super) enum Protocol {
+    /// The plugd plugin protocol.
+    #[schemars(rename = "plugd")]
+    Plugd,
+}
+
+impl Read for Protocol {
+    fn read(value: &Found<'_>, key: &str, reader: &mut Reader<'_>) -> Option<Protocol> {
+        match value.get_ref().as_str() {
+            Some("plugd") => Some(Protocol::Plugd),
+            Some("mcp") => {
+                reader.wrong(value, key, "\"mcp\" is not supported yet by this version of plugd");
+                None
+            }
+            _ => reader.expected(value, key, "\"plugd\""),
+        }
+    }
+}
+
+impl Layer for Protocol {}

@@ -1,0 +1,154 @@
+//! Folders whose plugins are taken up: what is found there, and what is passed over and why.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use plugd_protocol::PluginName;
+use plugd_protocol::control::Skipped;
+
+use super::error::ConfigProblem;
+use super::file::PluginFile;
+use super::load::read_form;
+use super::value::Words;
+
+/// The file that makes a folder a plugin.
+pub(super) const PLUGIN_FILE: &str = "plugin.toml";
+
+const BACKUP_ENDINGS: &[&str] = &["~", ".swp", ".swo", ".bak", ".orig", ".rej", ".tmp"];
+
+/// A plugin found in a folder.
+pub(super) struct Scanned {
+    pub(super) name: PluginName,
+    /// The folder or the executable.
+    pub(super) path: PathBuf,
+    /// The scanned folder it was found in.
+    pub(super) dir: PathBuf,
+    /// The folder it runs in unless it says otherwise.
+    pub(super) folder: PathBuf,
+    pub(super) form: PluginFile,
+}
+
+/// What a scan of all folders gave.
+#[derive(Default)]
+pub(super) struct Findings {
+    pub(super) plugins: Vec<Scanned>,
+    pub(super) skipped: Vec<Skipped>,
+    pub(super) problems: Vec<ConfigProblem>,
+}
+
+/// Why an entry is no plugin: passed over, or wrong.
+enum NoPlugin {
+    Skipped(String),
+    Wrong(Vec<ConfigProblem>),
+}
+
+/// Scans folders in the order given; a folder named twice counts once.
+pub(super) fn scan(dirs: &[PathBuf]) -> Findings {
+    let mut findings = Findings::default();
+    let mut seen = BTreeSet::new();
+    for dir in dirs {
+        if !seen.insert(fs::canonicalize(dir).unwrap_or_else(|_| dir.clone())) {
+            continue;
+        }
+        match names_in(dir) {
+            Ok(paths) => paths.into_iter().for_each(|path| findings.entry(dir, path)),
+            Err(error) => findings.problems.push(ConfigProblem {
+                key: "scan.dirs".to_owned(),
+                ..ConfigProblem::of_file(dir, format!("cannot be scanned: {}", reason(&error)))
+            }),
+        }
+    }
+    findings
+}
+
+/// The entries of a folder by name, for the order on a disk means nothing.
+fn names_in(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut paths = fs::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    paths.sort();
+    Ok(paths)
+}
+
+impl Findings {
+    fn entry(&mut self, dir: &Path, path: PathBuf) {
+        let found = plugin_at(&path);
+        match found {
+            Ok((name, folder, form)) => {
+                let dir = dir.to_owned();
+                self.plugins.push(Scanned { name, path, dir, folder, form });
+            }
+            Err(NoPlugin::Skipped(reason)) => {
+                self.skipped.push(Skipped { path: path.display().to_string(), reason });
+            }
+            Err(NoPlugin::Wrong(problems)) => self.problems.extend(problems),
+        }
+    }
+}
+
+fn plugin_at(path: &Path) -> Result<(PluginName, PathBuf, PluginFile), NoPlugin> {
+    let skipped = |reason: &str| NoPlugin::Skipped(reason.to_owned());
+    let file_name =
+        path.file_name().and_then(|name| name.to_str()).ok_or_else(|| skipped("its name is not UTF-8"))?;
+    if file_name.starts_with(['_', '.']) {
+        return Err(skipped("names that begin with _ or . are passed over"));
+    }
+    if BACKUP_ENDINGS.iter().any(|ending| file_name.ends_with(ending)) {
+        return Err(skipped("it looks like a backup copy"));
+    }
+    let metadata = fs::metadata(path)
+        .map_err(|error| NoPlugin::Skipped(format!("it cannot be read: {}", reason(&error))))?;
+    if metadata.is_dir() {
+        let file = path.join(PLUGIN_FILE);
+        if !file.is_file() {
+            return Err(skipped("the folder has no plugin.toml"));
+        }
+        let name = name_of(file_name)?;
+        let form = folder_form(&file)?;
+        return Ok((name, path.to_owned(), form));
+    }
+    if !metadata.is_file() {
+        return Err(skipped("it is neither a file nor a folder"));
+    }
+    if metadata.permissions().mode() & 0o111 == 0 {
+        return Err(skipped("it is not executable: chmod +x makes it a plugin"));
+    }
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or(file_name);
+    let name = name_of(stem)?;
+    let command = Some(Words(vec![path.display().to_string()]));
+    let folder = path.parent().unwrap_or(Path::new("/")).to_owned();
+    Ok((name, folder, PluginFile { command, ..PluginFile::default() }))
+}
+
+fn name_of(text: &str) -> Result<PluginName, NoPlugin> {
+    PluginName::new(text).map_err(|error| NoPlugin::Skipped(error.to_string()))
+}
+
+fn folder_form(file: &Path) -> Result<PluginFile, NoPlugin> {
+    let mut problems = Vec::new();
+    let text = fs::read_to_string(file).map_err(|error| {
+        NoPlugin::Wrong(vec![ConfigProblem::of_file(file, format!("cannot be read: {}", reason(&error)))])
+    })?;
+    let form: Option<PluginFile> = read_form(&text, file, &mut problems);
+    match form {
+        Some(form) if problems.is_empty() && form.command.is_none() => {
+            let message = "command is missing: add command = [\"./PROGRAM\"]";
+            let key = "command".to_owned();
+            Err(NoPlugin::Wrong(vec![ConfigProblem { key, ..ConfigProblem::of_file(file, message) }]))
+        }
+        Some(form) if problems.is_empty() => Ok(form),
+        _ => Err(NoPlugin::Wrong(problems)),
+    }
+}
+
+/// What the system says, without its error number.
+pub(super) fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is nothing of that name".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        io::ErrorKind::NotADirectory => "it is not a folder".to_owned(),
+        io::ErrorKind::InvalidData => "it is not UTF-8 text".to_owned(),
+        _ => error.to_string(),
+    }
+}

@@ -1,0 +1,120 @@
+//! The configuration as it took effect, for people: values that may be secret are masked.
+
+use serde_json::{Map, Value, json};
+
+use super::value::duration_text;
+use super::{Config, Limits, PluginConfig, RestartPolicy};
+
+const MASK: &str = "***";
+
+impl Config {
+    /// Everything that is configured, with the values of variables and plugin configs masked.
+    pub fn show(&self) -> Value {
+        let plugins: Map<String, Value> =
+            self.plugins.iter().map(|(name, plugin)| (name.to_string(), plugin.show())).collect();
+        json!({
+            "file": self.file.as_deref().map(|file| file.display().to_string()),
+            "daemon": {
+                "socket": self.socket.display().to_string(),
+                "state_dir": self.state_dir.display().to_string(),
+                "watch": self.watch,
+            },
+            "scan": {"dirs": self.scan_dirs.iter().map(|dir| dir.display().to_string()).collect::<Vec<_>>()},
+            "limits": limits(&self.limits),
+            "plugins": plugins,
+        })
+    }
+}
+
+impl PluginConfig {
+    /// The plugin as configured, with what may be secret masked.
+    pub fn show(&self) -> Value {
+        let text = |value: &Option<String>| if value.is_some() { MASK.into() } else { Value::Bool(false) };
+        let env: Map<String, Value> =
+            self.env.iter().map(|(name, value)| (name.clone(), text(value))).collect();
+        let requires: Map<String, Value> = self
+            .requires
+            .iter()
+            .map(|(name, need)| {
+                let shown = json!({"version": need.version.to_string(), "optional": need.optional});
+                (name.to_string(), shown)
+            })
+            .collect();
+        json!({
+            "source": self.source,
+            "command": command(&self.command),
+            "program": self.program.display().to_string(),
+            "cwd": self.cwd.display().to_string(),
+            "start": self.start.as_str(),
+            "enabled": self.enabled,
+            "priority": self.priority,
+            "requires": requires,
+            "env": env,
+            "pass_env": self.pass_env,
+            "concurrency": self.concurrency,
+            "restart": restart(&self.restart),
+            "limits": limits(&self.limits),
+            "idle_timeout": self.idle_timeout.map(duration_text),
+            "on_change": self.on_change.as_str(),
+            "strict": self.strict,
+            "config": masked(&self.config),
+            "manifest": self.manifest.is_some(),
+        })
+    }
+}
+
+/// A command with the values of its `--name=value` words masked: keys are often given that way.
+fn command(words: &[String]) -> Vec<String> {
+    let shown = |word: &String| match word.split_once('=') {
+        Some((name, _)) if name.starts_with('-') => format!("{name}={MASK}"),
+        _ => word.clone(),
+    };
+    words.iter().map(shown).collect()
+}
+
+/// The keys of a value without its values.
+fn masked(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => members.iter().map(|(key, value)| (key.clone(), masked(value))).collect(),
+        _ => MASK.into(),
+    }
+}
+
+fn limits(limits: &Limits) -> Value {
+    let stall_timeout = limits
+        .stall_timeout
+        .map(|stall| stall.map_or(Value::Bool(false), |stall| duration_text(stall).into()));
+    json!({
+        "describe_timeout": duration_text(limits.describe_timeout),
+        "init_timeout": duration_text(limits.init_timeout),
+        "timeout": limits.timeout.map(duration_text),
+        "stall_timeout": stall_timeout,
+        "queue_timeout": duration_text(limits.queue_timeout),
+        "queue_length": limits.queue_length,
+        "cancel_grace": duration_text(limits.cancel_grace),
+        "drain_timeout": duration_text(limits.drain_timeout),
+        "shutdown_timeout": duration_text(limits.shutdown_timeout),
+        "term_timeout": duration_text(limits.term_timeout),
+        "kill_timeout": duration_text(limits.kill_timeout),
+        "frame_limit": limits.frame_limit,
+        "log_size": limits.log_size,
+        "token_ttl": duration_text(limits.token_ttl),
+        "ping_interval": duration_text(limits.ping_interval),
+        "ping_misses": limits.ping_misses,
+        "call_depth": limits.call_depth,
+    })
+}
+
+fn restart(policy: &RestartPolicy) -> Value {
+    json!({
+        "policy": policy.mode.as_str(),
+        "backoff": duration_text(policy.backoff),
+        "backoff_cap": duration_text(policy.backoff_cap),
+        "window": duration_text(policy.window),
+        "max": policy.max,
+        "stable_after": duration_text(policy.stable_after),
+        "reset_after": duration_text(policy.reset_after),
+        "probe_interval": duration_text(policy.probe_interval),
+        "jitter": policy.jitter,
+    })
+}

@@ -1,0 +1,452 @@
+//! Configurations as people write them, right and wrong, and what becomes of them.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use plugd_protocol::PluginName;
+use plugd_protocol::control::Source;
+use serde_json::json;
+
+use super::*;
+
+fn environment() -> Environment {
+    Environment::of([("HOME", "/home/a"), ("PATH", "/usr/bin:/bin"), ("XDG_RUNTIME_DIR", "/run/user/1")])
+}
+
+fn parsed(text: &str) -> Config {
+    Config::parse(text, Path::new("/srv/plugd.toml"), &environment()).expect("the configuration is right")
+}
+
+fn plugin(text: &str) -> PluginConfig {
+    let config = parsed(text);
+    config.plugins.into_values().next().expect("one plugin")
+}
+
+/// Each problem of a file as it is shown, the file's name left out.
+fn problems(text: &str) -> Vec<String> {
+    let error = Config::parse(text, Path::new("plugd.toml"), &environment()).expect_err("must be refused");
+    error.to_string().lines().map(|line| line.trim_start_matches("plugd.toml: ").to_owned()).collect()
+}
+
+fn name(text: &str) -> PluginName {
+    PluginName::new(text).expect("a name")
+}
+
+#[test]
+fn each_mistake_is_named_with_its_line_and_what_would_be_right() {
+    let in_plugin = |line: &str| format!("[plugins.w]\ncommand = [\"w\"]\n{line}\n");
+    let duration = "expected a duration such as \"5s\", \"250ms\", \"10m\" or \"1m30s\"";
+    let table = [
+        ("timout = \"5s\"", "unknown key plugins.w.timout: did you mean timeout?".to_owned()),
+        ("timeout = 5", format!("plugins.w.timeout: {duration}, got the integer 5")),
+        ("term_timeout = \"5 parsecs\"", format!("plugins.w.term_timeout: {duration}, got the string \"5 parsecs\"")),
+        (
+            "timeout = \"2h\"",
+            "plugins.w.timeout: expected a duration of more than nothing and at most \"1h\", got the string \"2h\"".into(),
+        ),
+        ("concurrency = 0", "plugins.w.concurrency: expected a whole number of at least 1, got the integer 0".into()),
+        ("enabled = \"yes\"", "plugins.w.enabled: expected true or false, got the string \"yes\"".into()),
+        ("start = \"early\"", "plugins.w.start: expected \"lazy\" or \"eager\", got the string \"early\"".into()),
+        ("protocol = \"mcp\"", "plugins.w.protocol: \"mcp\" is not supported yet by this version of plugd".into()),
+        (
+            "requires = { auth = \"one\" }",
+            "plugins.w.requires.auth: expected a version range such as \">=1.0\", \"^2\" or \"*\", got the string \"one\"".into(),
+        ),
+        ("env = { TOKEN = 5 }", "plugins.w.env.TOKEN: expected a string, or false to unset the variable, got an integer".into()),
+        (
+            "frame_limit = \"16 MegaByte\"",
+            "plugins.w.frame_limit: expected a size such as \"16MiB\" or a number of bytes, got the string \"16 MegaByte\"".into(),
+        ),
+        ("restart = { polcy = \"never\" }", "unknown key plugins.w.restart.polcy: did you mean policy?".into()),
+        (
+            "restart = \"sometimes\"",
+            "plugins.w.restart: expected \"on-failure\" or \"always\" or \"never\", got the string \"sometimes\"".into(),
+        ),
+        ("[plugins.w.config]\nx = nan", String::new()),
+    ];
+    for (line, expected) in table {
+        let found = problems(&in_plugin(line));
+        if expected.is_empty() {
+            assert_eq!(found, ["line 4: plugins.w.config.x: expected a finite number, got a number"]);
+        } else {
+            assert_eq!(found, [format!("line 3: {expected}")], "{line}");
+        }
+    }
+}
+
+#[test]
+fn mistakes_outside_a_plugin_are_named_too() {
+    let table = [
+        ("[deamon]\nsocket = \"x\"", "line 1: unknown key deamon: did you mean daemon?"),
+        ("[limits]\nqueue_lenght = 3", "line 2: unknown key limits.queue_lenght: did you mean queue_length?"),
+        (
+            "plugins = 3",
+            "line 1: plugins: expected a table with a plugin's name for each key, got the integer 3",
+        ),
+        (
+            "[callers.ci]\nallow = []",
+            "line 1: callers: this version of plugd does not know callers yet: remove the table",
+        ),
+        (
+            "[plugins.\"a.b\"]\ncommand = [\"x\"]",
+            "line 1: plugins: \"a.b\" is not a plugin name: expected 1 to 64 letters, digits, '_' or '-', beginning with a letter or digit",
+        ),
+        (
+            "[plugins.w]\ncommand = []",
+            "line 2: plugins.w.command: the command is empty: expected a program and its arguments, such as [\"python3\", \"weather.py\"]",
+        ),
+        (
+            "[plugins.w]\nenabled = true",
+            "line 1: plugins.w.command is missing, and no scanned folder has a plugin of that name: add command = [\"PROGRAM\"]",
+        ),
+        (
+            "[plugins.w]\ncommand = [\"w\"]\n[plugins.w.manifest]\noperations = []",
+            "line 1: plugins.w.manifest: the manifest has no \"version\": add \"version\": \"1.0.0\"",
+        ),
+    ];
+    for (text, expected) in table {
+        assert_eq!(problems(text), [expected], "{text}");
+    }
+    assert!(problems("[daemon\nx = 1")[0].starts_with("line 1: "), "{:?}", problems("[daemon\nx = 1"));
+    assert!(
+        problems("a = 1\na = 2")[0].starts_with("line 2: duplicate key"),
+        "{:?}",
+        problems("a = 1\na = 2")
+    );
+}
+
+#[test]
+fn all_mistakes_are_reported_at_once_in_the_order_of_their_lines() {
+    let text = "[daemon]\nsokcet = \"x\"\n[plugins.a]\ncommand = \"a\"\ntimeout = 1\n[plugins.b]\nprio = 1\n";
+    let lines: Vec<String> = problems(text)
+        .iter()
+        .map(|problem| problem.split(": ").next().unwrap_or_default().to_owned())
+        .collect();
+    assert_eq!(lines, ["line 2", "line 4", "line 5", "line 6", "line 7"]);
+}
+
+#[test]
+fn a_secret_value_is_neither_in_an_error_nor_shown() {
+    let wrong = problems("[plugins.w]\ncommand = [\"w\"]\nenv = { T = [\"s3cr3t\"] }\nconfig = \"s3cr3t\"");
+    assert!(!wrong.join("").contains("s3cr3t"), "{wrong:?}");
+    let right = "[plugins.w]\ncommand = [\"w\", \"--key=s3cr3t\"]\nenv = { T = \"s3cr3t\", U = false }\n[plugins.w.config]\na = { b = [\"s3cr3t\"] }";
+    let config = parsed(right);
+    let shown = config.show();
+    assert_eq!(shown["plugins"]["w"]["env"], json!({"T": "***", "U": false}));
+    assert_eq!(shown["plugins"]["w"]["config"], json!({"a": {"b": "***"}}));
+    assert!(!format!("{config:?} {shown}").contains("s3cr3t"));
+}
+
+#[test]
+fn everything_that_can_be_said_of_a_plugin_is_taken_up() {
+    let plugin = plugin(
+        r#"[plugins.weather]
+        command = ["python3", "weather.py"]
+        cwd = "w"
+        protocol = "plugd"
+        start = "eager"
+        enabled = false
+        priority = -10
+        requires = { auth = ">=1.0", cities = { version = "^2", optional = true } }
+        env = { LOG = "debug", LANG = false }
+        pass_env = ["HTTPS_PROXY"]
+        concurrency = 4
+        timeout = "1m30s"
+        stall_timeout = false
+        restart = { policy = "always", backoff = "1s", max = 2, jitter = 0 }
+        idle_timeout = "10m"
+        on_change = "manual"
+        strict = true
+        [plugins.weather.config]
+        cache_ttl = 60
+        since = 2024-12-15
+        [plugins.weather.manifest]
+        version = "1.0.0"
+        operations = []
+        "#,
+    );
+    assert_eq!(plugin.source, Source::Config { file: "/srv/plugd.toml".to_owned() });
+    assert_eq!((plugin.start, plugin.enabled, plugin.priority), (StartMode::Eager, false, Some(-10)));
+    assert_eq!(plugin.cwd, Path::new("/srv/w"));
+    assert!(plugin.requires[&name("cities")].optional && !plugin.requires[&name("auth")].optional);
+    assert_eq!(plugin.env["LANG"], None);
+    assert_eq!(plugin.concurrency, Some(4));
+    assert_eq!(plugin.limits.timeout, Some(Duration::from_secs(90)));
+    assert_eq!(plugin.limits.stall_timeout, Some(None));
+    assert_eq!(plugin.restart.mode, RestartMode::Always);
+    assert_eq!((plugin.restart.backoff, plugin.restart.max), (Duration::from_secs(1), 2));
+    assert_eq!(plugin.restart.window, RestartPolicy::default().window);
+    assert_eq!(plugin.idle_timeout, Some(Duration::from_secs(600)));
+    assert_eq!((plugin.on_change, plugin.strict), (OnChange::Manual, true));
+    assert_eq!(plugin.config, json!({"cache_ttl": 60, "since": "2024-12-15"}));
+    let manifest = json!({"version": "1.0.0", "operations": [], "protocol": 1, "name": "weather"});
+    assert_eq!(plugin.manifest, Some(manifest));
+}
+
+#[test]
+fn the_most_specific_limit_wins() {
+    let config = parsed(
+        "[limits]\nqueue_length = 8\nterm_timeout = \"1s\"\nidle_timeout = \"5m\"\ncall_depth = 4\nlog_size = \"1 MiB\"\n
+         [plugins.a]\ncommand = [\"a\"]\nqueue_length = 9\nidle_timeout = false\n[plugins.b]\ncommand = [\"b\"]\nframe_limit = 4096\n",
+    );
+    let (a, b) = (&config.plugins[&name("a")], &config.plugins[&name("b")]);
+    assert_eq!((config.limits.queue_length, a.limits.queue_length, b.limits.queue_length), (8, 9, 8));
+    assert_eq!(a.limits.term_timeout, Duration::from_secs(1));
+    assert_eq!(a.limits.kill_timeout, Limits::default().kill_timeout);
+    assert_eq!((a.idle_timeout, b.idle_timeout), (None, Some(Duration::from_secs(300))));
+    assert_eq!((a.limits.timeout, a.limits.stall_timeout), (None, None));
+    assert_eq!((a.limits.call_depth, a.limits.log_size), (4, 1 << 20));
+    assert_eq!((a.limits.frame_limit, b.limits.frame_limit), (16 << 20, 4096));
+}
+
+#[test]
+fn a_program_is_found_in_the_plugins_folder_or_on_the_path() {
+    let program = |command: &str| plugin(&format!("[plugins.w]\ncommand = [\"{command}\"]\n")).program;
+    assert_eq!(program("bin/weather"), Path::new("/srv/bin/weather"));
+    assert_eq!(program("/opt/weather"), Path::new("/opt/weather"));
+    assert_eq!(program("no-such-program-anywhere"), Path::new("no-such-program-anywhere"));
+    assert!(["/usr/bin/sh", "/bin/sh"].map(PathBuf::from).contains(&program("sh")));
+    let moved = plugin("[plugins.w]\ncommand = [\"./w\"]\ncwd = \"/opt\"\n");
+    assert_eq!(moved.program, Path::new("/opt/./w"));
+}
+
+#[test]
+fn a_plugin_gets_the_allowlist_and_what_is_configured_and_nothing_else() {
+    let plugin = plugin(
+        "[plugins.w]\ncommand = [\"w\"]\nenv = { LOG = \"x\", LANG = false, PYTHONUTF8 = \"0\" }\npass_env = [\"PROXY\"]\n",
+    );
+    let host = Environment::of([
+        ("PATH", "/bin"),
+        ("LANG", "C"),
+        ("LC_ALL", "C"),
+        ("PLUGD_X", "1"),
+        ("PROXY", "p"),
+        ("AWS_SECRET", "s"),
+        ("LD_PRELOAD", "evil.so"),
+    ]);
+    let variables: Vec<String> =
+        plugin.environment(&host).into_iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let expected =
+        ["LC_ALL=C", "LOG=x", "PATH=/bin", "PLUGD_X=1", "PROXY=p", "PYTHONUNBUFFERED=1", "PYTHONUTF8=0"];
+    assert_eq!(variables, expected);
+}
+
+#[test]
+fn a_project_has_its_own_socket_and_state() {
+    let at = |path: &str| Config::parse("", Path::new(path), &environment()).expect("empty is right");
+    let (one, other, shared) =
+        (at("/srv/a/plugd.toml"), at("/srv/b/plugd.toml"), at("/home/a/.config/plugd/plugd.toml"));
+    assert_eq!(shared.socket, Path::new("/run/user/1/plugd/plugd.sock"));
+    assert_eq!(shared.state_dir, Path::new("/home/a/.local/state/plugd"));
+    assert_eq!(one.socket.parent(), Some(Path::new("/run/user/1/plugd")));
+    assert_eq!(one.socket, at("/srv/a/plugd.toml").socket);
+    assert_ne!(one.socket, other.socket);
+    assert_ne!(one.state_dir, other.state_dir);
+    let stem = one.socket.file_stem().and_then(|stem| stem.to_str()).expect("UTF-8");
+    assert_eq!((stem.len(), one.state_dir.ends_with(stem)), (16, true));
+
+    let bare = Environment::of([("HOME", "/home/a")]);
+    let config = Config::parse("", Path::new("/srv/a/plugd.toml"), &bare).expect("right");
+    assert_eq!(config.socket, config.state_dir.join("plugd.sock"));
+    let set = parsed("[daemon]\nsocket = \"run/p.sock\"\nstate_dir = \"/var/p\"\nwatch = true\n");
+    assert_eq!((set.socket, set.state_dir), ("/srv/run/p.sock".into(), "/var/p".into()));
+    assert!(set.watch);
+}
+
+#[test]
+fn a_socket_path_too_long_is_refused_with_what_to_do() {
+    let long = "x".repeat(120);
+    let found = problems(&format!("[daemon]\nsocket = \"/{long}\"\n"));
+    assert!(found[0].contains("is 121 bytes long") && found[0].contains("under [daemon]"), "{found:?}");
+    let homeless = Config::parse("", Path::new("/srv/plugd.toml"), &Environment::default());
+    assert!(homeless.expect_err("no state").to_string().contains("set state_dir under [daemon]"));
+}
+
+#[test]
+fn a_file_is_looked_for_where_the_manual_says() {
+    let root = tempfile::tempdir().expect("a folder");
+    let home = root.path().join("home");
+    let project = root.path().join("project");
+    for dir in [&home.join(".config/plugd"), &project] {
+        fs::create_dir_all(dir).expect("a folder");
+    }
+    let environment =
+        Environment::of([("HOME", home.to_str().expect("UTF-8")), ("XDG_CONFIG_DIRS", "/nowhere")]);
+    let found = |explicit: Option<&str>| Config::find_from(explicit.map(Path::new), &project, &environment);
+    let shared = home.join(".config/plugd/plugd.toml");
+    let own = project.join("plugd.toml");
+
+    let nothing = found(None);
+    assert_eq!(nothing.file, None);
+    assert_eq!(nothing.searched, [own.clone(), shared.clone(), "/nowhere/plugd/plugd.toml".into()]);
+    let empty = Config::open(&nothing, &environment).expect("nothing is configured");
+    assert_eq!((empty.plugins.len(), &empty.searched), (0, &nothing.searched));
+
+    fs::write(&shared, "").expect("written");
+    assert_eq!(found(None).file, Some(shared));
+    fs::write(&own, "").expect("written");
+    assert_eq!(found(None).file, Some(own));
+    let named = found(Some("other.toml"));
+    assert_eq!(named.file, Some(project.join("other.toml")));
+    let error = Config::open(&named, &environment).expect_err("it is not there").to_string();
+    assert!(error.ends_with("other.toml: cannot be read: there is nothing of that name"), "{error}");
+    let by_variable = Environment::of([("PLUGD_CONFIG", "/etc/p.toml")]);
+    assert_eq!(Config::find_from(None, &project, &by_variable).file, Some("/etc/p.toml".into()));
+}
+
+/// A folder of plugins: each file with its text, executable where its name ends in `!`.
+fn folder(root: &Path, files: &[(&str, &str)]) {
+    for (name, text) in files {
+        let path = root.join(name.trim_end_matches('!'));
+        fs::create_dir_all(path.parent().expect("below the root")).expect("a folder");
+        fs::write(&path, text).expect("written");
+        let mode = if name.ends_with('!') { 0o755 } else { 0o644 };
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("set");
+    }
+}
+
+fn scanned(root: &Path, text: &str) -> Result<Config, ConfigError> {
+    Config::parse(text, &root.join("plugd.toml"), &environment())
+}
+
+#[test]
+fn a_scan_takes_up_plugins_and_says_what_it_passed_over() {
+    let root = tempfile::tempdir().expect("a folder");
+    let plugin_toml =
+        "command = [\"./run\", \"-v\"]\npriority = 5\nenv = { A = \"1\" }\n[config]\na = { x = 1, y = 2 }\n";
+    folder(
+        root.path(),
+        &[
+            ("plugins/weather/plugin.toml", plugin_toml),
+            ("plugins/greet.py!", ""),
+            ("plugins/notes.txt", ""),
+            ("plugins/empty/readme", ""),
+            ("plugins/_draft/plugin.toml", "nonsense"),
+            ("plugins/.hidden!", ""),
+            ("plugins/greet.py~!", ""),
+            ("plugins/my tool!", ""),
+        ],
+    );
+    let text = "[scan]\ndirs = [\"plugins\", \"./plugins\"]\n[plugins.weather]\nenabled = false\nenv = { B = \"2\" }\nconfig = { a = { y = 3 } }\n";
+    let config = scanned(root.path(), text).expect("right");
+    let dir = fs::canonicalize(root.path()).expect("there").join("plugins");
+    let names: Vec<&str> = config.plugins.keys().map(PluginName::as_str).collect();
+    assert_eq!(names, ["greet", "weather"]);
+    let greet = &config.plugins[&name("greet")];
+    assert_eq!((&greet.program, &greet.cwd), (&dir.join("greet.py"), &dir));
+    let weather = &config.plugins[&name("weather")];
+    assert_eq!(weather.source, Source::Scan { dir: dir.display().to_string() });
+    assert_eq!((weather.enabled, weather.priority), (false, Some(5)));
+    assert_eq!((&weather.cwd, &weather.program), (&dir.join("weather"), &dir.join("weather/./run")));
+    assert_eq!(weather.config, json!({"a": {"x": 1, "y": 3}}));
+    assert_eq!(weather.env.len(), 2);
+    let skipped: Vec<String> = config
+        .skipped
+        .iter()
+        .map(|skipped| format!("{}: {}", skipped.path.rsplit('/').next().unwrap_or_default(), skipped.reason))
+        .collect();
+    assert_eq!(
+        skipped,
+        [
+            ".hidden: names that begin with _ or . are passed over",
+            "_draft: names that begin with _ or . are passed over",
+            "empty: the folder has no plugin.toml",
+            "greet.py~: it looks like a backup copy",
+            "my tool: \"my tool\" is not a plugin name: expected 1 to 64 letters, digits, '_' or '-', beginning with a letter or digit",
+            "notes.txt: it is not executable: chmod +x makes it a plugin",
+        ]
+    );
+}
+
+#[test]
+fn a_name_offered_twice_is_an_error_in_whatever_order() {
+    let root = tempfile::tempdir().expect("a folder");
+    let plugin_toml = "command = [\"./run\"]\n";
+    folder(root.path(), &[("a/weather/plugin.toml", plugin_toml), ("b/weather.sh!", "")]);
+    let error = |text: &str| scanned(root.path(), text).expect_err("twice").to_string();
+    let forwards = error("[scan]\ndirs = [\"a\", \"b\"]\n");
+    assert_eq!(forwards, error("[scan]\ndirs = [\"b\", \"a\"]\n"));
+    assert!(forwards.contains("the plugin weather is there 2 times: "), "{forwards}");
+    assert!(forwards.contains("/a/weather and ") && forwards.contains("/b/weather.sh: rename"), "{forwards}");
+    let with_file = error("[scan]\ndirs = [\"a\"]\n[plugins.weather]\ncommand = [\"w\"]\n");
+    assert!(with_file.contains("line 3: the plugin weather is there 2 times"), "{with_file}");
+    assert!(with_file.contains("plugd.toml: rename or remove all but one"), "{with_file}");
+}
+
+#[test]
+fn a_fault_in_a_scanned_folder_names_its_own_file() {
+    let root = tempfile::tempdir().expect("a folder");
+    folder(
+        root.path(),
+        &[("p/a/plugin.toml", "command = [\"a\"]\ntimout = 1\n"), ("p/b/plugin.toml", "priority = 1\n")],
+    );
+    let error = scanned(root.path(), "[scan]\ndirs = [\"p\", \"gone\"]\n[plugins.a]\nenabled = true\n")
+        .expect_err("faults")
+        .to_string();
+    assert!(error.contains("p/a/plugin.toml: line 2: unknown key timout: did you mean timeout?"), "{error}");
+    assert!(error.contains("p/b/plugin.toml: command is missing"), "{error}");
+    assert_eq!(error.lines().count(), 3, "{error}");
+    assert!(error.contains("/gone: cannot be scanned: there is nothing of that name"), "{error}");
+}
+
+#[test]
+fn the_published_schema_is_the_files_own() {
+    let schema = schema();
+    let text = serde_json::value::to_raw_value(&schema).expect("JSON");
+    let contract = plugd_contract::Contract::compile(&text).expect("a schema plugd itself accepts");
+    let right = json!({
+        "daemon": {"socket": "s"},
+        "scan": {"dirs": ["p"]},
+        "limits": {"timeout": "5s", "call_depth": 3},
+        "plugins": {"w": {"command": ["w"], "restart": "never", "timeout": "1m30s", "config": {"a": 1},
+            "requires": {"auth": ">=1.0"}, "env": {"A": "b", "C": false}, "frame_limit": "16MiB"}},
+    });
+    assert_eq!(contract.check_value(&right), Ok(()));
+    for wrong in [
+        json!({"deamon": {}}),
+        json!({"plugins": {"w": {"timout": "5s"}}}),
+        json!({"plugins": {"w": {"timeout": 5}}}),
+        json!({"plugins": {"w": {"restart": {"polcy": "never"}}}}),
+    ] {
+        assert!(contract.check_value(&wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn durations_and_sizes_read_as_people_write_them() {
+    let durations = [
+        ("5s", Some(5_000)),
+        ("250ms", Some(250)),
+        ("1m30s", Some(90_000)),
+        ("2h", Some(7_200_000)),
+        ("1h 5m", Some(3_900_000)),
+        ("10 s", Some(10_000)),
+        ("0s", Some(0)),
+        ("", None),
+        ("5", None),
+        ("s", None),
+        ("-5s", None),
+        ("1.5s", None),
+        ("99999999999999999999s", None),
+        ("9999999999999999999h", None),
+    ];
+    for (text, millis) in durations {
+        assert_eq!(value::parse_duration(text), millis.map(Duration::from_millis), "{text:?}");
+    }
+    let sizes = [
+        ("16MiB", Some(16 << 20)),
+        ("10 MiB", Some(10 << 20)),
+        ("10kB", Some(10_000)),
+        ("7", Some(7)),
+        ("7 apples", None),
+        ("99999999999GiB", None),
+    ];
+    for (text, bytes) in sizes {
+        assert_eq!(value::parse_size(text), bytes, "{text:?}");
+    }
+    for text in ["250ms", "1m30s", "24h", "0s"] {
+        assert_eq!(value::duration_text(value::parse_duration(text).expect("a duration")), text);
+    }
+}

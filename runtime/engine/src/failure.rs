@@ -1,0 +1,159 @@
+//! From what the supervisor reports of a call to the error its caller gets.
+
+use std::time::Duration;
+
+use plugd_protocol::control::PluginState;
+use plugd_protocol::error::{ErrorData, ErrorKind, MESSAGE_MAX_CHARS, clip, rpc_code};
+use plugd_protocol::{CallError, Outcome, PluginName, RpcError};
+use plugd_supervisor::driver::{NotAdmitted, RunFailure};
+
+/// The error for a call that no run took.
+pub(crate) fn not_admitted(plugin: &PluginName, failure: NotAdmitted) -> CallError {
+    let because = |reason: Option<String>| reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+    match failure {
+        NotAdmitted::Overloaded { waiting } => {
+            CallError::new(ErrorKind::Overloaded, format!("{plugin} is busy and {waiting} calls wait for it already"))
+        }
+        NotAdmitted::QueueTimedOut => {
+            CallError::new(ErrorKind::QueueTimedOut, format!("no lane of {plugin} came free in time"))
+        }
+        NotAdmitted::StartTimedOut { state, reason } => {
+            let message = format!("{plugin} was still {} when the time was over{}", word(state), because(reason));
+            CallError::new(ErrorKind::StartTimedOut, message)
+        }
+        NotAdmitted::Unavailable { reason } => {
+            CallError::new(ErrorKind::Unavailable, format!("{plugin} keeps failing to start{}", because(reason)))
+        }
+        NotAdmitted::Shut { state, reason } => shut(plugin, state, reason),
+        NotAdmitted::Gone => CallError::new(ErrorKind::ShuttingDown, "plugd is shutting down"),
+    }
+}
+
+fn shut(plugin: &PluginName, state: PluginState, reason: Option<String>) -> CallError {
+    let kind = match state {
+        PluginState::Blocked => ErrorKind::Blocked,
+        PluginState::Disabled => ErrorKind::Disabled,
+        PluginState::Failed => ErrorKind::Failed,
+        PluginState::Stopped => ErrorKind::Stopped,
+        PluginState::Registered
+        | PluginState::Starting
+        | PluginState::Ready
+        | PluginState::Busy
+        | PluginState::Idle
+        | PluginState::Backoff
+        | PluginState::Stopping => ErrorKind::ShuttingDown,
+    };
+    let message = match reason {
+        Some(reason) => format!("{plugin} is {}: {reason}", word(state)),
+        None => format!("{plugin} is {}", word(state)),
+    };
+    let error = CallError::new(kind, message);
+    match kind {
+        ErrorKind::Stopped => error.hint(format!("`plugd start {plugin}` brings it back")),
+        ErrorKind::Failed => error.hint(format!("mend the reason, then `plugd start {plugin}`")),
+        _ => error,
+    }
+}
+
+/// The word for a state.
+pub(crate) fn word(state: PluginState) -> &'static str {
+    match state {
+        PluginState::Registered => "registered",
+        PluginState::Starting => "starting",
+        PluginState::Ready => "ready",
+        PluginState::Busy => "busy",
+        PluginState::Idle => "idle",
+        PluginState::Backoff => "backoff",
+        PluginState::Blocked => "blocked",
+        PluginState::Disabled => "disabled",
+        PluginState::Failed => "failed",
+        PluginState::Stopping => "stopping",
+        PluginState::Stopped => "stopped",
+    }
+}
+
+/// The error for a call that a run took; `None` where it was not delivered after all.
+pub(crate) fn run_failure(plugin: &PluginName, failure: RunFailure) -> Option<CallError> {
+    let error = match failure {
+        RunFailure::NotDelivered => return None,
+        RunFailure::Plugin(error) => return Some(plugin_error(plugin, error)),
+        RunFailure::MissingData => {
+            CallError::new(ErrorKind::MissingData, format!("the answer of {plugin} has no \"data\""))
+                .outcome(Outcome::Completed)
+        }
+        RunFailure::FrameTooLarge { limit } => {
+            let message = format!("frame too large: {plugin} wrote a line above the limit of {limit} bytes");
+            CallError::new(ErrorKind::FrameTooLarge, message).outcome(Outcome::Unknown)
+        }
+        RunFailure::ArgumentsTooLarge { limit } => {
+            let message = format!("the arguments are above the frame limit of {limit} bytes");
+            CallError::new(ErrorKind::ArgumentsTooLarge, message)
+        }
+        RunFailure::TimedOut { after } => {
+            let message = format!("{plugin} did not answer within {}", seconds(after));
+            CallError::new(ErrorKind::TimedOut, message).outcome(Outcome::Unknown)
+        }
+        RunFailure::Stalled { after } => {
+            let message = format!("{plugin} made no progress for {}", seconds(after));
+            CallError::new(ErrorKind::TimedOut, message).outcome(Outcome::Unknown)
+        }
+        RunFailure::Died { exit, fault, stopping } => match (stopping, fault) {
+            (Some(reason), _) => {
+                let message = format!("{plugin} was stopped ({}) while the call ran", reason.as_str());
+                CallError::new(ErrorKind::Stopped, message).outcome(Outcome::Unknown)
+            }
+            (None, Some(fault)) => {
+                CallError::new(ErrorKind::ProtocolViolation, format!("{plugin} was ended: {fault}"))
+                    .outcome(Outcome::Unknown)
+            }
+            (None, None) => {
+                let message = format!("{plugin} ended during the call: {}", exit.with_last_words());
+                CallError::new(ErrorKind::PluginDied, message).outcome(Outcome::Unknown)
+            }
+        },
+    };
+    Some(error)
+}
+
+/// A plugin's own error, in the one shape for all.
+fn plugin_error(plugin: &PluginName, error: RpcError) -> CallError {
+    let data = error.data.as_deref();
+    let said: ErrorData = data.and_then(|data| serde_json::from_str(data.get()).ok()).unwrap_or_default();
+    let kind = match error.code {
+        rpc_code::METHOD_NOT_FOUND => ErrorKind::OperationNotImplemented,
+        rpc_code::HANDLER_FAILED => ErrorKind::HandlerFailed,
+        rpc_code::CANCELLED => ErrorKind::Cancelled,
+        _ => ErrorKind::PluginError,
+    };
+    let message = if error.message.is_empty() { format!("{plugin} failed without a word") } else { error.message };
+    let mut call_error = CallError::new(kind, message).outcome(Outcome::Completed);
+    if kind == ErrorKind::PluginError {
+        if let Some(name) = said.name.filter(|name| well_formed(name)) {
+            call_error.name = name;
+        }
+        call_error.retryable = said.retryable;
+    }
+    if let Some(hint) = said.hint {
+        call_error.hint = Some(clip(hint, MESSAGE_MAX_CHARS));
+    }
+    call_error.cause = said.cause;
+    call_error
+}
+
+fn well_formed(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= 64
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+}
+
+/// A duration as people write it: `1.5 s`, `250 ms`.
+pub(crate) fn seconds(duration: Duration) -> String {
+    let millis = duration.as_millis();
+    if millis < 1_000 {
+        format!("{millis} ms")
+    } else if millis.is_multiple_of(1_000) {
+        format!("{} s", millis / 1_000)
+    } else {
+        format!("{:.1} s", duration.as_secs_f64())
+    }
+}

@@ -1,0 +1,149 @@
+//! The engine as the supervisor's host: takes manifests, logs and events, routes `host/call`s.
+
+use std::borrow::Cow;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Instant;
+
+use plugd_contract::{Contract, fill_defaults};
+use plugd_protocol::control::LogEntry;
+use plugd_protocol::error::{Cause, ErrorData, ErrorKind, rpc_code};
+use plugd_protocol::{CallError, CallResult, PluginName, RpcError};
+use plugd_supervisor::driver::{Accepted, Host, HostCall, HostReply, RunEvent};
+use plugd_supervisor::machine::Generation;
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::engine::{Engine, Shared};
+use crate::events::happening;
+use crate::failure::word;
+use crate::pipeline::{Origin, Request};
+use crate::spec;
+
+/// What the supervisor talks to.
+pub(crate) struct EngineHost {
+    pub(crate) shared: Arc<Shared>,
+    /// Set once the engine stands; weak, so that an engine nobody holds can go.
+    pub(crate) engine: OnceLock<Weak<crate::engine::Inner>>,
+}
+
+impl Host for EngineHost {
+    fn described(&self, plugin: &PluginName, generation: Generation, manifest: &RawValue) -> Result<Accepted, String> {
+        let changed = self.shared.registry.register(plugin, manifest.get())?;
+        let snapshot = self.shared.registry.snapshot();
+        let registered = snapshot.plugin(plugin).ok_or("it was forgotten meanwhile")?;
+        if changed {
+            self.shared.events.emit(plugd_protocol::control::Event {
+                plugin: Some(plugin.clone()),
+                generation: Some(generation.0),
+                ..happening("registry.changed")
+            });
+            for bad in &registered.manifest.quarantined {
+                tracing::warn!(%plugin, operation = bad.name, reason = bad.reason, "an operation is quarantined");
+            }
+        }
+        let config = self.shared.config.borrow().clone();
+        let configured = config.plugins.get(plugin).and_then(|plugin| plugin.concurrency);
+        let declared = registered.manifest.features.concurrency;
+        Ok(Accepted {
+            declared: spec::declared(&registered.manifest),
+            concurrency: configured.map_or(declared, |configured| configured.min(declared)).max(1),
+        })
+    }
+
+    fn init_config(&self, plugin: &PluginName) -> Result<Box<RawValue>, String> {
+        let config = self.shared.config.borrow().clone();
+        let written = config.plugins.get(plugin).map(|plugin| plugin.config.clone()).unwrap_or_default();
+        let snapshot = self.shared.registry.snapshot();
+        let schema = snapshot.plugin(plugin).and_then(|plugin| plugin.manifest.config_schema.as_deref());
+        let Some(schema) = schema else {
+            return to_raw_value(&written).map_err(|error| error.to_string());
+        };
+        let filled = fill_defaults(schema, &written);
+        let contract = Contract::compile(schema).map_err(|error| format!("config_schema: {error}"))?;
+        let raw = to_raw_value(&filled).map_err(|error| error.to_string())?;
+        contract.check(&raw).map_err(|problems| {
+            let told: Vec<String> = problems
+                .iter()
+                .map(|problem| {
+                    let got = problem.got.as_deref().map(|got| format!(", got {got}")).unwrap_or_default();
+                    format!("config{}: expected {}{got}", problem.path.replace('/', "."), problem.expected)
+                })
+                .collect();
+            told.join("; ")
+        })?;
+        Ok(raw)
+    }
+
+    fn log(&self, entry: LogEntry) {
+        self.shared.logs.append(entry);
+    }
+
+    fn event(&self, plugin: &PluginName, generation: Generation, event: RunEvent) {
+        let (kind, reason, call_id, detail): (Cow<'static, str>, _, _, _) = match event {
+            RunEvent::Entered { state, reason } => (format!("plugin.{}", word(state)).into(), reason, None, None),
+            RunEvent::Progress { call_id, params } => ("call.progress".into(), None, Some(call_id), Some(params)),
+            RunEvent::Partial { call_id, params } => ("call.partial".into(), None, Some(call_id), Some(params)),
+            RunEvent::ManifestChanged => ("plugin.manifest_changed".into(), None, None, None),
+            RunEvent::Forgotten => {
+                self.shared.registry.forget(plugin);
+                ("plugin.removed".into(), None, None, None)
+            }
+        };
+        self.shared.events.emit(plugd_protocol::control::Event {
+            plugin: Some(plugin.clone()),
+            generation: Some(generation.0),
+            reason,
+            call_id,
+            detail,
+            ..happening(kind)
+        });
+    }
+
+    fn call(&self, call: HostCall) -> Pin<Box<dyn Future<Output = Result<HostReply, RpcError>> + Send>> {
+        let engine = self.engine.get().and_then(Weak::upgrade).map(Engine::of);
+        Box::pin(async move {
+            let Some(engine) = engine else {
+                return Err(RpcError::new(rpc_code::HOST_CALL_FAILED, "plugd is shutting down"));
+            };
+            reply(engine.call_for_plugin(call).await)
+        })
+    }
+}
+
+impl Engine {
+    /// Runs one plugin's use of another, if it declared that it would.
+    async fn call_for_plugin(&self, call: HostCall) -> CallResult {
+        let timeout = call.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let request = Request {
+            operation: call.operation,
+            arguments: call.arguments,
+            timeout: None,
+            hard_deadline: timeout.map(|timeout| Instant::now() + timeout),
+            session: call.session,
+            traceparent: call.traceparent,
+            origin: Origin::Plugin { name: call.plugin, lineage: call.lineage },
+        };
+        self.run(request).await
+    }
+}
+
+/// A call's result in the form a plugin gets.
+fn reply(result: CallResult) -> Result<HostReply, RpcError> {
+    match (result.data, result.error) {
+        (Some(data), None) => Ok(HostReply { data, summary: result.summary, call_id: result.meta.call_id }),
+        (_, error) => {
+            let error = error.unwrap_or_else(|| CallError::new(ErrorKind::Internal, "the call ended without a result"));
+            let message = error.message.clone();
+            let data = ErrorData {
+                name: Some(error.name.clone()),
+                hint: error.hint.clone(),
+                retryable: error.retryable,
+                cause: result.meta.operation.map(|operation| {
+                    Box::new(Cause { operation, call_id: result.meta.call_id, error })
+                }),
+            };
+            Err(RpcError { code: rpc_code::HOST_CALL_FAILED, message, data: to_raw_value(&data).ok() })
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! A small language for scripts: on each line an event, and behind `|` what must follow.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use plugd_protocol::PluginName;
+use plugd_protocol::manifest::Requirement;
+
+use super::super::{
+    Action, Clocks, Declared, Event, Exit, Fact, Generation, RestartMode, RestartPolicy, Spec, Supervisor,
+    View,
+};
+use super::{legal, name};
+
+/// Plays the events of a script against plugins and compares what follows with what it says.
+///
+/// ```text
+/// +1500ms  next  shutdown                        time passes; to the next deadline; leave
+/// start a  stop a  restart a  reload a           the operator
+/// want a  describe a  config a eager; b          callers; another configuration
+/// a described 1.2.0 needs=b,c?                   facts of its run; a#1 for that of an older one
+/// ? a                                            how it is, and why
+/// ```
+pub(super) fn check(plugins: &str, script: &str) {
+    check_with(Supervisor::new(1), plugins, script);
+}
+
+/// The same with a supervisor that is set up otherwise.
+pub(super) fn check_with(machine: Supervisor, plugins: &str, script: &str) {
+    let mut stage = Stage { machine, now: Instant::now(), states: BTreeMap::new() };
+    let lines = script.lines().map(str::trim).filter(|line| !line.is_empty());
+    let (mut expected, mut got) = (String::new(), String::new());
+    let first = format!("config {plugins}");
+    stage.play(&first);
+    for line in lines {
+        let event = line.split('|').next().unwrap().trim();
+        let said = line.split_once('|').map_or("", |(_, said)| said.trim());
+        expected.push_str(&format!("{event} | {said}\n"));
+        got.push_str(&format!("{event} | {}\n", stage.play(event)));
+    }
+    assert!(got == expected, "expected:\n{expected}\ngot:\n{got}");
+}
+
+struct Stage {
+    machine: Supervisor,
+    now: Instant,
+    states: BTreeMap<PluginName, plugd_protocol::control::PluginState>,
+}
+
+impl Stage {
+    fn play(&mut self, text: &str) -> String {
+        let before = self.now;
+        let (first, rest) = text.split_once(' ').unwrap_or((text, ""));
+        let event = match first {
+            "?" => return describe(&self.machine.view(&name(rest)).unwrap()),
+            "config" => Event::Configured(specs(rest)),
+            "start" => Event::Start(name(rest)),
+            "stop" => Event::Stop(name(rest)),
+            "restart" => Event::Restart(name(rest)),
+            "reload" => Event::Reload(name(rest)),
+            "want" => Event::Wanted(name(rest)),
+            "describe" => Event::DescribeWanted(name(rest)),
+            "shutdown" => Event::Shutdown,
+            "next" => {
+                self.now = self.machine.deadline().unwrap();
+                Event::Tick
+            }
+            _ if first.starts_with('+') => {
+                self.now += duration(&first[1..]);
+                Event::Tick
+            }
+            plugin => self.fact(plugin, rest),
+        };
+        let actions = self.machine.step(self.now, event);
+        for action in &actions {
+            if let Action::Entered(plugin, state) = action {
+                let from = self.states.insert(plugin.clone(), *state);
+                let from = from.unwrap_or(plugd_protocol::control::PluginState::Registered);
+                assert!(legal(from, *state), "{text}: {plugin} went from {from:?} to {state:?}");
+            }
+        }
+        let mut words: Vec<String> = actions.iter().map(action).collect();
+        if first == "next" {
+            words.insert(0, format!("{}s:", (self.now - before).as_secs_f64()));
+        }
+        words.join(" ")
+    }
+
+    fn fact(&self, plugin: &str, text: &str) -> Event {
+        let (plugin, generation) = match plugin.split_once('#') {
+            Some((plugin, run)) => (name(plugin), Generation(run.parse().unwrap())),
+            None => (name(plugin), self.machine.view(&name(plugin)).unwrap().generation),
+        };
+        let (what, rest) = text.split_once(' ').unwrap_or((text, ""));
+        let reason = rest.to_owned();
+        let fact = match what {
+            "spawned" => Fact::Spawned { pid: 7 },
+            "unspawned" => Fact::NotSpawned { reason },
+            "described" => Fact::Described(declared(rest)),
+            "undescribed" => Fact::DescribeRefused { reason },
+            "initialised" => Fact::Initialised,
+            "uninitialised" => Fact::InitRefused { reason },
+            "progressed" => Fact::Progressed,
+            "idle" => Fact::Idle,
+            "misbehaved" => Fact::Misbehaved { reason },
+            "drained" => Fact::Drained,
+            "answered" => Fact::ShutdownAnswered,
+            "exited" => Fact::Exited(Exit::Code(rest.parse().unwrap())),
+            "killed" => Fact::Exited(Exit::Signal(rest.parse().unwrap())),
+            other => panic!("no such fact: {other}"),
+        };
+        Event::Fact(plugin, generation, fact)
+    }
+}
+
+/// Plugins as in `a eager needs=b,c?,d@^2; b prio=3 max=2 mode=never`.
+fn specs(text: &str) -> Vec<Spec> {
+    text.split(';').map(str::trim).filter(|text| !text.is_empty()).map(spec).collect()
+}
+
+fn spec(text: &str) -> Spec {
+    let mut words = text.split_whitespace();
+    let mut spec = plain_spec(words.next().unwrap());
+    for word in words {
+        match word.split_once('=').unwrap_or((word, "")) {
+            ("eager", _) => spec.eager = true,
+            ("describe", _) => spec.describe = true,
+            ("disabled", _) => spec.enabled = false,
+            ("prio", value) => spec.priority = Some(value.parse().unwrap()),
+            ("max", value) => spec.restart.max = value.parse().unwrap(),
+            ("print", value) => spec.fingerprint = value.parse().unwrap(),
+            ("mode", "never") => spec.restart.mode = RestartMode::Never,
+            ("mode", "always") => spec.restart.mode = RestartMode::Always,
+            ("known", value) => spec.declared = Some(declared(value)),
+            ("needs", value) => spec.requires = requirements(value),
+            (other, _) => panic!("no such setting: {other}"),
+        }
+    }
+    spec
+}
+
+/// A lazy plugin with all defaults, and no jitter.
+pub(super) fn plain_spec(plugin: &str) -> Spec {
+    Spec {
+        name: name(plugin),
+        enabled: true,
+        eager: false,
+        describe: false,
+        priority: None,
+        requires: BTreeMap::new(),
+        declared: None,
+        restart: RestartPolicy { jitter: 0.0, ..RestartPolicy::default() },
+        clocks: Clocks::default(),
+        fingerprint: 0,
+    }
+}
+
+fn declared(text: &str) -> Declared {
+    let mut declared = Declared::default();
+    for word in text.split_whitespace() {
+        match word.split_once('=') {
+            Some(("needs", value)) => declared.requires = requirements(value),
+            Some(("prio", value)) => declared.priority = Some(value.parse().unwrap()),
+            Some((other, _)) => panic!("no such declaration: {other}"),
+            None => declared.version = Some(word.parse().unwrap()),
+        }
+    }
+    declared
+}
+
+/// Requirements as in `b,c?,d@^2`.
+pub(super) fn requirements(text: &str) -> BTreeMap<PluginName, Requirement> {
+    let one = |text: &str| {
+        let optional = text.ends_with('?');
+        let (plugin, version) =
+            text.trim_end_matches('?').split_once('@').unwrap_or((text.trim_end_matches('?'), "*"));
+        (name(plugin), Requirement { version: version.parse().unwrap(), optional })
+    };
+    text.split(',').filter(|text| !text.is_empty()).map(one).collect()
+}
+
+fn duration(text: &str) -> Duration {
+    match text.strip_suffix("ms") {
+        Some(millis) => Duration::from_millis(millis.parse().unwrap()),
+        None => Duration::from_secs(text.strip_suffix('s').unwrap().parse().unwrap()),
+    }
+}
+
+fn action(action: &Action) -> String {
+    match action {
+        Action::Spawn(plugin, run) => format!("spawn {plugin}#{}", run.0),
+        Action::Init(plugin, run) => format!("init {plugin}#{}", run.0),
+        Action::Drain(plugin, run) => format!("drain {plugin}#{}", run.0),
+        Action::AskToLeave(plugin, run, reason, grace) => {
+            format!("ask {plugin}#{} {} {}s", run.0, reason.as_str(), grace.as_secs())
+        }
+        Action::CloseStdin(plugin, run) => format!("close {plugin}#{}", run.0),
+        Action::Terminate(plugin, run) => format!("term {plugin}#{}", run.0),
+        Action::Kill(plugin, run) => format!("kill {plugin}#{}", run.0),
+        Action::Abandon(plugin, run) => format!("abandon {plugin}#{}", run.0),
+        Action::Entered(plugin, state) => format!("{plugin}:{}", format!("{state:?}").to_lowercase()),
+        Action::Forget(plugin) => format!("forget {plugin}"),
+        Action::Leave => "leave".to_owned(),
+    }
+}
+
+/// State, reason, what it waits for, and what a call and the operator's waiters would be told.
+fn describe(view: &View) -> String {
+    let mut text = format!("{:?}", view.state).to_lowercase();
+    if let Some(reason) = &view.reason {
+        text.push_str(&format!(" ({reason})"));
+    }
+    if !view.waits_for.is_empty() {
+        let names: Vec<&str> = view.waits_for.iter().map(PluginName::as_str).collect();
+        text.push_str(&format!(" for {}", names.join(",")));
+    }
+    let flags = [
+        (view.accepts_calls, "accepts"),
+        (view.waits, "waits"),
+        (view.settled_start, "started"),
+        (view.settled_stop, "down"),
+    ];
+    for (_, word) in flags.iter().filter(|(set, _)| *set) {
+        text.push_str(&format!(" {word}"));
+    }
+    if let Some(stop) = view.last_stop {
+        text.push_str(&format!(" {:?}#{} in {}s", stop.ended, stop.generation.0, stop.took.as_secs_f64()));
+    }
+    text
+}

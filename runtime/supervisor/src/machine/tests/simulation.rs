@@ -1,0 +1,256 @@
+//! Random worlds: plugins of every temper, operators, changes of configuration, and the invariants.
+
+use std::time::{Duration, Instant};
+
+use plugd_protocol::PluginName;
+
+use super::super::{Declared, Event, Fact, Generation, RestartMode, Spec, Supervisor};
+use super::invariants::Invariants;
+use super::name;
+use super::script::{plain_spec, requirements};
+use super::world::{Dice, World};
+
+/// How many worlds each test lives through.
+const WORLDS: u64 = 1000;
+
+struct Simulation {
+    machine: Supervisor,
+    world: World,
+    invariants: Invariants,
+    names: Vec<PluginName>,
+    now: Instant,
+    steps: usize,
+}
+
+impl Simulation {
+    fn new(seed: u64) -> Simulation {
+        let mut world = World::new(Dice::new(seed));
+        let count = world.dice.below(6) + 1;
+        let names: Vec<PluginName> = (0..count).map(|number| name(&format!("p{number}"))).collect();
+        let starting_max = usize::try_from(world.dice.below(3) + 1).unwrap();
+        let machine = Supervisor::new(seed).with_starting_max(starting_max);
+        let invariants = Invariants::default();
+        let mut simulation = Simulation { machine, world, invariants, names, now: Instant::now(), steps: 0 };
+        let mut specs = Vec::new();
+        for number in 0..simulation.names.len() {
+            let plugin = simulation.names[number].clone();
+            let declared = Declared {
+                version: simulation.world.dice.pick(&["1.0.0", "2.1.0", ""]).parse().ok(),
+                requires: requirements(&simulation.needs(number, 15)),
+                priority: None,
+            };
+            simulation.world.inhabit(&plugin, declared);
+            specs.push(simulation.spec(number));
+        }
+        simulation.step(Event::Configured(specs));
+        simulation
+    }
+
+    /// Some requirements, mostly of those with a lower number, now and then of anybody.
+    fn needs(&mut self, number: usize, percent: u64) -> String {
+        let dice = &mut self.world.dice;
+        let mut needs = Vec::new();
+        for other in 0..self.names.len() {
+            if dice.chance(if other < number { percent * 2 } else { percent / 10 }) {
+                let kind = dice.pick(&["", "", "", "?", "@^1", "@>=1"]);
+                needs.push(format!("p{other}{kind}"));
+            }
+        }
+        if dice.chance(3) {
+            needs.push("nobody".to_owned());
+        }
+        needs.join(",")
+    }
+
+    fn spec(&mut self, number: usize) -> Spec {
+        let mut spec = plain_spec(self.names[number].as_str());
+        spec.requires = requirements(&self.needs(number, 15));
+        let dice = &mut self.world.dice;
+        spec.eager = dice.chance(40);
+        spec.describe = dice.chance(30);
+        spec.enabled = dice.chance(95);
+        spec.priority = dice.chance(30).then(|| i32::try_from(dice.below(9)).unwrap());
+        spec.restart.max = u32::try_from(dice.below(5)).unwrap();
+        spec.restart.mode = match dice.below(8) {
+            0 => RestartMode::Never,
+            1 => RestartMode::Always,
+            _ => RestartMode::OnFailure,
+        };
+        spec.restart.jitter = 0.2;
+        spec.fingerprint = dice.below(1000);
+        spec
+    }
+
+    /// One step of the machine between all checks.
+    fn step(&mut self, event: Event) {
+        self.steps += 1;
+        let is_tick = matches!(event, Event::Tick);
+        let end = match &event {
+            Event::Fact(plugin, _, fact @ (Fact::Exited(_) | Fact::NotSpawned { .. })) => {
+                self.world.alive.remove(plugin).map(|process| (plugin.clone(), process, fact.clone()))
+            }
+            _ => None,
+        };
+        self.invariants.before(self.now, &self.machine, &self.world, &event);
+        let actions = self.machine.step(self.now, event);
+        if let Some((plugin, process, fact)) = &end {
+            self.invariants.ended(self.now, &self.machine, plugin, process, fact);
+        }
+        self.invariants.judge_actions(self.now, &self.machine, &self.world, &actions);
+        for action in &actions {
+            self.world.act(self.now, action);
+        }
+        self.invariants.judge(self.now, &self.machine, &self.world);
+        let deadline = self.machine.deadline();
+        assert!(!is_tick || deadline.is_none_or(|at| at > self.now), "a deadline in the past");
+    }
+
+    /// Lets time pass until something happened, at most until `until`.
+    fn pass(&mut self, until: Instant) {
+        let world = self.world.to_come.keys().next().map(|key| key.0);
+        let deadline = self.machine.deadline();
+        let next = [world, deadline].into_iter().flatten().min().unwrap_or(until).min(until);
+        self.now = self.now.max(next);
+        let tick_first = self.world.dice.chance(50);
+        if tick_first && deadline.is_some_and(|at| at <= self.now) {
+            return self.step(Event::Tick);
+        }
+        match self.world.happens(self.now) {
+            Some((plugin, generation, fact)) => {
+                self.older_facts_change_nothing(&plugin, generation, &fact);
+                self.step(Event::Fact(plugin, generation, fact));
+            }
+            None => self.step(Event::Tick),
+        }
+    }
+
+    fn older_facts_change_nothing(&mut self, plugin: &PluginName, generation: Generation, fact: &Fact) {
+        let before: Vec<_> = self.machine.views().map(|(name, view)| (name.clone(), view)).collect();
+        for wrong in [generation.0 - 1, generation.0 + 1] {
+            let event = Event::Fact(plugin.clone(), Generation(wrong), fact.clone());
+            assert_eq!(self.machine.step(self.now, event), [], "an action upon a fact of another run");
+        }
+        let after: Vec<_> = self.machine.views().map(|(name, view)| (name.clone(), view)).collect();
+        // The list of failures ages with the clock alone, which these steps carry forward.
+        let same = before.iter().zip(&after).all(|((_, before), (_, after))| {
+            super::super::View { restarts: after.restarts, ..before.clone() } == *after
+        });
+        assert!(same, "a fact of another run changed something");
+    }
+
+    fn operator(&mut self) {
+        let plugin = self.world.dice.pick(&self.names);
+        let event = match self.world.dice.below(16) {
+            0 | 1 => Event::Start(plugin),
+            2 | 3 => Event::Stop(plugin),
+            4..=6 => Event::Restart(plugin),
+            7 => Event::Reload(plugin),
+            8..=11 => Event::Wanted(plugin),
+            12 => Event::DescribeWanted(plugin),
+            13 => Event::Tick,
+            _ => self.reconfigure(),
+        };
+        self.step(event);
+    }
+
+    /// The configuration with one plugin changed, added or removed, or the same again.
+    fn reconfigure(&mut self) -> Event {
+        let mut specs = self.invariants.specs.clone();
+        let number = usize::try_from(self.world.dice.below(self.names.len() as u64)).unwrap();
+        let plugin = self.names[number].clone();
+        match self.world.dice.below(5) {
+            0 => {}
+            1 => {
+                specs.remove(&plugin);
+            }
+            2 => {
+                specs.entry(plugin).and_modify(|spec| spec.fingerprint += 1);
+            }
+            3 => {
+                specs.entry(plugin).and_modify(|spec| spec.enabled = !spec.enabled);
+            }
+            _ => {
+                let spec = self.spec(number);
+                specs.insert(plugin, spec);
+            }
+        }
+        Event::Configured(specs.into_values().collect())
+    }
+
+    /// Operators meddle for a while.
+    fn meddle(&mut self, events: u64) {
+        for _ in 0..events {
+            self.operator();
+            let longest = self.world.dice.pick(&[5, 500, 5000, 60_000]);
+            let until = self.now + self.world.dice.millis(longest);
+            while self.now < until {
+                self.pass(until);
+            }
+        }
+    }
+
+    /// Nobody meddles for so long that everything must have come to rest.
+    fn rest(&mut self) {
+        let until = self.now + Duration::from_secs(3000);
+        while self.now < until {
+            self.pass(until);
+        }
+        // In case just now something is on its way again: it arrives within the longest start.
+        self.invariants.judge_rest(&self.machine);
+    }
+
+    fn leave(&mut self) {
+        self.step(Event::Shutdown);
+        let mut again = self.world.dice.chance(40);
+        while !self.invariants.left {
+            let until = self.now + self.world.dice.millis(4000);
+            self.pass(until);
+            if self.world.dice.chance(10) {
+                self.operator();
+            }
+            if again && self.world.dice.chance(30) {
+                again = self.world.dice.chance(30);
+                self.step(Event::Shutdown);
+            }
+        }
+        let until = self.now + Duration::from_secs(200);
+        while self.now < until {
+            self.pass(until);
+        }
+        assert!(self.world.alive.is_empty(), "a process outlived everything");
+        self.step(Event::Shutdown);
+    }
+}
+
+/// Lives through many worlds; a failure names the seed of the world it happened in.
+fn worlds(first: u64, scenario: impl Fn(&mut Simulation)) {
+    let (mut steps, mut answered) = (0, 0);
+    for seed in first..first + WORLDS {
+        let attempt = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let mut simulation = Simulation::new(seed);
+            scenario(&mut simulation);
+            (simulation.steps, simulation.invariants.answered)
+        }));
+        let Ok((taken, served)) = attempt else { panic!("in the world of seed {seed}") };
+        steps += taken;
+        answered += served;
+    }
+    let enough = usize::try_from(WORLDS).unwrap();
+    assert!(steps > 10 * enough && answered > enough, "the worlds are too quiet: {steps} {answered}");
+}
+
+#[test]
+fn everything_comes_to_rest_when_nobody_meddles_any_more() {
+    worlds(1, |simulation| {
+        simulation.meddle(25);
+        simulation.rest();
+    });
+}
+
+#[test]
+fn everything_is_down_in_time_once_told_to_leave() {
+    worlds(1_000_001, |simulation| {
+        simulation.meddle(15);
+        simulation.leave();
+    });
+}
