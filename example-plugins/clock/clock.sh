@@ -29,7 +29,7 @@ fi
 LC_ALL=C
 export LC_ALL
 string='"([^"\\]|\\.)*"'
-before='^[{ ]*("[a-z]+" *: *'$string' *, *)*'
+before='^[^"]*("[a-z]+" *: *'$string' *, *)*'
 id_of() { printf '%s\n' "$1" | sed -nE "s#$before\"id\" *: *($string|[-+.0-9eE]+).*#\3#p"; }
 method_of() { printf '%s\n' "$1" | sed -nE 's#^.*"method" *: *"([a-z_/]*)".*#\1#p'; }
 

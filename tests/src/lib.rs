@@ -1,1 +1,10 @@
-//! placeholder
+//! What the end to end tests stand on: a folder, real plugins in it, and the real program.
+#![allow(clippy::print_stderr, clippy::missing_panics_doc, reason = "tests panic and print")]
+
+mod daemon;
+mod sandbox;
+mod wait;
+
+pub use daemon::Daemon;
+pub use sandbox::{Ran, Sandbox};
+pub use wait::{alive, eventually, group_members};

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    call, cancel, completions, config, describe, events, graph, list, logs, reload, restart, serve, shutdown, start,
-    status, stop,
+    call, cancel, completions, config, describe, events, graph, list, logs, reload, restart, serve, shutdown,
+    start, status, stop,
 };
 use crate::output::Format;
 

@@ -51,7 +51,9 @@ impl Arguments {
         }
         let mut seen = BTreeSet::new();
         match arguments.members.iter().find(|(key, _)| !seen.insert(key)) {
-            Some((key, _)) => Err(Failure::usage(format!("the argument {key:?} is given twice: give it once"))),
+            Some((key, _)) => {
+                Err(Failure::usage(format!("the argument {key:?} is given twice: give it once")))
+            }
             None => Ok(arguments),
         }
     }
@@ -167,7 +169,8 @@ fn collect_types<'a>(schema: &'a Value, root: &'a Value, depth: usize, types: &m
         Some(Value::Array(names)) => types.extend(names.iter().filter_map(Value::as_str)),
         _ => {}
     }
-    let values = schema.get("enum").and_then(Value::as_array).into_iter().flatten().chain(schema.get("const"));
+    let values =
+        schema.get("enum").and_then(Value::as_array).into_iter().flatten().chain(schema.get("const"));
     types.extend(values.map(|value| match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
@@ -176,7 +179,8 @@ fn collect_types<'a>(schema: &'a Value, root: &'a Value, depth: usize, types: &m
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     }));
-    if let Some(target) = schema.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix('#'))
+    if let Some(target) =
+        schema.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix('#'))
         && let Some(target) = root.pointer(target)
     {
         collect_types(target, root, left, types);
@@ -247,12 +251,18 @@ mod tests {
     #[test]
     fn a_plain_value_takes_the_type_its_schema_declares() {
         assert_eq!(json(&["n=3", "on=true", "tags=[1, 2]"], SCHEMA), r#"{"n":3,"on":true,"tags":[1, 2]}"#);
-        assert_eq!(json(&["ratio=1e3", "by_ref=4", "maybe=5"], SCHEMA), r#"{"ratio":1e3,"by_ref":4,"maybe":5}"#);
+        assert_eq!(
+            json(&["ratio=1e3", "by_ref=4", "maybe=5"], SCHEMA),
+            r#"{"ratio":1e3,"by_ref":4,"maybe":5}"#
+        );
     }
 
     #[test]
     fn a_value_that_could_be_a_string_stays_one() {
-        assert_eq!(json(&["text=3", "either=3", "unknown=3"], SCHEMA), r#"{"text":"3","either":"3","unknown":"3"}"#);
+        assert_eq!(
+            json(&["text=3", "either=3", "unknown=3"], SCHEMA),
+            r#"{"text":"3","either":"3","unknown":"3"}"#
+        );
         assert_eq!(json(&["n=three", "n2= 3", "loop=3"], SCHEMA), r#"{"n":"three","n2":" 3","loop":"3"}"#);
         assert_eq!(json(&["ratio=null", "nothing=null"], SCHEMA), r#"{"ratio":"null","nothing":null}"#);
     }
@@ -266,7 +276,10 @@ mod tests {
 
     #[test]
     fn only_the_first_equals_sign_divides_and_keys_may_hold_anything_else() {
-        assert_eq!(json(&["query=a=b:=c", "a:b=1", "城市=北京"], "{}"), r#"{"query":"a=b:=c","a:b":"1","城市":"北京"}"#);
+        assert_eq!(
+            json(&["query=a=b:=c", "a:b=1", "城市=北京"], "{}"),
+            r#"{"query":"a=b:=c","a:b":"1","城市":"北京"}"#
+        );
     }
 
     #[test]
@@ -289,7 +302,10 @@ mod tests {
 
     #[test]
     fn what_is_no_argument_is_named() {
-        assert_eq!(failure(&["hello"], None), (2, "\"hello\" is no argument: expected key=value, key:=json, key=@file or @file".to_owned()));
+        assert_eq!(
+            failure(&["hello"], None),
+            (2, "\"hello\" is no argument: expected key=value, key:=json, key=@file or @file".to_owned())
+        );
         assert_eq!(failure(&["=x"], None).0, 2);
         assert_eq!(failure(&["@/no/such/file"], None).0, 2);
         let (exit, message) = failure(&["a:=nope"], None);

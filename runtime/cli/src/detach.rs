@@ -52,7 +52,10 @@ pub(crate) fn launch(context: &Context) -> Result<Ready, Failure> {
 
 fn start(context: &Context, log: File) -> Result<Child, Failure> {
     let failed = |error: std::io::Error| {
-        Failure::environment(format!("cannot start the daemon: {error}"), "try `plugd serve` in the foreground")
+        Failure::environment(
+            format!("cannot start the daemon: {error}"),
+            "try `plugd serve` in the foreground",
+        )
     };
     let program = std::env::current_exe().map_err(failed)?;
     // Descriptors that our caller left open would be held by the daemon for as long as it lives.

@@ -16,7 +16,9 @@ pub(crate) struct Failure {
 impl Failure {
     /// The command line is wrong.
     pub(crate) fn usage(message: impl Into<String>) -> Failure {
-        CallError::new(ErrorKind::MalformedRequest, message).hint("`plugd help` shows the forms there are").into()
+        CallError::new(ErrorKind::MalformedRequest, message)
+            .hint("`plugd help` shows the forms there are")
+            .into()
     }
 
     /// The arguments are no JSON.

@@ -46,7 +46,11 @@ impl Output {
     }
 
     /// A report: as a JSON document, or as the text made for people.
-    pub(crate) fn report<T: Serialize>(&self, report: &T, text: impl FnOnce(Paint) -> String) -> Result<(), Failure> {
+    pub(crate) fn report<T: Serialize>(
+        &self,
+        report: &T,
+        text: impl FnOnce(Paint) -> String,
+    ) -> Result<(), Failure> {
         match self.format {
             Format::Text => self.text(&text(self.paint())),
             Format::Json | Format::Data => self.document(report),

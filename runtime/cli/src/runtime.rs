@@ -91,7 +91,8 @@ impl Runtime {
 /// Resolves at SIGINT or SIGTERM; false if they cannot be caught.
 pub(crate) async fn interrupted() -> bool {
     use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    let (Ok(mut interrupt), Ok(mut terminate)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
     else {
         return false;
     };

@@ -1,13 +1,17 @@
 //! Numbers no 64-bit integer or double can hold: named, never rounded.
 
-use std::collections::BTreeMap;
-
 use plugd_protocol::error::ArgumentProblem;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::document::pointer_segment;
 use crate::words::clip;
+
+/// So many numbers are named.
+const NAMED_MAX: usize = 100;
+
+/// A path is shown up to here; a text may be nested a million times.
+const PATH_MAX_CHARS: usize = 1_000;
 
 /// Parses arguments so that every number in them is what was written.
 ///
@@ -53,44 +57,91 @@ fn holds_huge_double(value: &Value) -> bool {
     }
 }
 
-/// Every number in a text that would not survive being read.
+/// Where in the text the scan is: one frame for each object and list around it.
+enum Frame<'t> {
+    /// An object, with the key of the member being read as JSON text.
+    Object { key: &'t str, awaits_key: bool },
+    /// A list, with the number of the item being read.
+    List { index: usize },
+}
+
+/// Every number in a text that would not survive being read, in one pass and without recursion.
+///
+/// A `RawValue` is known to be JSON, so that tokens need not be checked again.
 fn out_of_range(raw: &RawValue) -> Vec<ArgumentProblem> {
-    /// As deep as a value that can be read is.
-    const DEPTH_MAX: usize = 128;
+    let text = raw.get();
     let mut problems = Vec::new();
-    let mut open = vec![(String::new(), raw, 0)];
-    while let Some((path, raw, depth)) = open.pop() {
-        if depth > DEPTH_MAX {
-            continue;
-        }
-        match raw.get().as_bytes().first() {
-            Some(b'{') => {
-                let members: BTreeMap<String, &RawValue> =
-                    serde_json::from_str(raw.get()).unwrap_or_default();
-                for (name, member) in members.into_iter().rev() {
-                    open.push((format!("{path}/{}", pointer_segment(&name)), member, depth + 1));
+    let mut frames: Vec<Frame<'_>> = Vec::new();
+    let mut at = 0;
+    while let Some(&byte) = text.as_bytes().get(at) {
+        let end = match byte {
+            b'"' => string_end(text, at),
+            b'-' | b'0'..=b'9' => number_end(text, at),
+            _ => at + 1,
+        };
+        match (byte, frames.last_mut()) {
+            (b'{', _) => frames.push(Frame::Object { key: "", awaits_key: true }),
+            (b'[', _) => frames.push(Frame::List { index: 0 }),
+            (b'}' | b']', _) => drop(frames.pop()),
+            (b',', Some(Frame::Object { awaits_key, .. })) => *awaits_key = true,
+            (b',', Some(Frame::List { index })) => *index += 1,
+            (b'"', Some(Frame::Object { key, awaits_key })) if *awaits_key => {
+                *key = &text[at..end];
+                *awaits_key = false;
+            }
+            (b'-' | b'0'..=b'9', _) if !survives(&text[at..end]) => {
+                problems.push(beyond_64_bits(&frames, &text[at..end]));
+                if problems.len() == NAMED_MAX {
+                    break;
                 }
             }
-            Some(b'[') => {
-                let items: Vec<&RawValue> = serde_json::from_str(raw.get()).unwrap_or_default();
-                for (index, item) in items.into_iter().enumerate().rev() {
-                    open.push((format!("{path}/{index}"), item, depth + 1));
-                }
-            }
-            Some(b'-' | b'0'..=b'9') if !survives(raw.get()) => problems.push(ArgumentProblem {
-                path,
-                problem: "number".to_owned(),
-                expected: "a number within 64 bits: an integer from -9223372036854775808 to \
-                           18446744073709551615, or up to about 1.8e308 with a fraction or exponent; \
-                           longer digits go in a string"
-                    .to_owned(),
-                got: Some(format!("number {}", clip(raw.get()))),
-                suggestion: None,
-            }),
             _ => {}
         }
+        at = end;
     }
     problems
+}
+
+fn string_end(text: &str, start: usize) -> usize {
+    let bytes = text.as_bytes();
+    let mut at = start + 1;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
+fn number_end(text: &str, start: usize) -> usize {
+    let rest = &text.as_bytes()[start..];
+    let part = |byte: &u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
+    start + rest.iter().take_while(|byte| part(byte)).count()
+}
+
+fn beyond_64_bits(frames: &[Frame<'_>], number: &str) -> ArgumentProblem {
+    let mut path = String::new();
+    for frame in frames {
+        path.push('/');
+        match frame {
+            Frame::List { index } => path.push_str(&index.to_string()),
+            Frame::Object { key, .. } => {
+                let name: String = serde_json::from_str(key).unwrap_or_default();
+                path.push_str(&pointer_segment(&name));
+            }
+        }
+    }
+    let expected = "a number within 64 bits: an integer from -9223372036854775808 to 18446744073709551615, \
+                    or up to about 1.8e308 with a fraction or exponent; longer digits go in a string";
+    ArgumentProblem {
+        path: plugd_protocol::error::clip(path, PATH_MAX_CHARS),
+        problem: "number".to_owned(),
+        expected: expected.to_owned(),
+        got: Some(format!("number {}", clip(number))),
+        suggestion: None,
+    }
 }
 
 fn survives(number: &str) -> bool {

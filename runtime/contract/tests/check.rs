@@ -206,6 +206,7 @@ fn no_number_is_ever_rounded() {
         (r#"{"id":1e400}"#, "/id"),
         (r#"{"id":18446744073709551616}"#, "/id"),
         (r#"{"list":[1,{"x":-9223372036854775809}]}"#, "/list/1/x"),
+        (r#"{"a":{"b":",]\\\"99999999999999999999"},"l":[[],{"k":2},"é", {"x/y" : 1E400 }]}"#, "/l/3/x~1y"),
     ] {
         let found = problems(any, arguments);
         assert_eq!(found.len(), 1, "{found:?}");

@@ -10,9 +10,9 @@ use jsonrpsee::core::client::{ClientBuilder, ClientT, Error, Subscription, Subsc
 use jsonrpsee::core::middleware::RpcServiceBuilder;
 use jsonrpsee::core::traits::ToRpcParams;
 use plugd_protocol::control::{
-    CallParams, CancelParams, CancelReport, DescribeParams, Description, Event, EventsParams, GraphReport, ListParams,
-    ListReport, LogEntry, LogsParams, PluginsParams, ReloadParams, ReloadReport, StartReport, StatusParams,
-    StatusReport, StopReport, method,
+    CallParams, CancelParams, CancelReport, DescribeParams, Description, Event, EventsParams, GraphReport,
+    ListParams, ListReport, LogEntry, LogsParams, PluginsParams, ReloadParams, ReloadReport, StartReport,
+    StatusParams, StatusReport, StopReport, method,
 };
 use plugd_protocol::{CallError, CallResult, ErrorKind};
 use serde::Serialize;
@@ -40,7 +40,7 @@ pub struct Client {
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// Nobody listens there.
-    #[error("no daemon is running on {socket}: start it with `plugd serve`", socket = socket.display())]
+    #[error("no daemon is running on {socket}", socket = socket.display())]
     NotRunning {
         /// The socket.
         socket: PathBuf,
@@ -254,7 +254,11 @@ impl Client {
         self.subscribe(method::EVENTS_SUBSCRIBE, params, method::EVENTS_UNSUBSCRIBE).await
     }
 
-    async fn request<R: DeserializeOwned>(&self, method: &str, params: &impl Serialize) -> Result<R, ClientError> {
+    async fn request<R: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: &impl Serialize,
+    ) -> Result<R, ClientError> {
         let params = self.json(params)?;
         self.rpc.request(method, params).await.map_err(failure)
     }
@@ -281,7 +285,10 @@ impl Client {
         let (size, limit) = (json.get().len(), self.body_limit.saturating_sub(ENVELOPE));
         if size > limit {
             let message = format!("the request has {size} bytes and at most {limit} can be sent");
-            return Err(ClientError::Command(Box::new(CallError::new(ErrorKind::ArgumentsTooLarge, message))));
+            return Err(ClientError::Command(Box::new(CallError::new(
+                ErrorKind::ArgumentsTooLarge,
+                message,
+            ))));
         }
         Ok(JsonParams(json))
     }

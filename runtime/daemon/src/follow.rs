@@ -93,8 +93,23 @@ impl<T: Serialize + Clone> Follower<T> {
             }
         }
         loop {
+            let notice = (self.missed > 0).then(|| (self.notice)(self.missed)).flatten();
+            let told = async {
+                match &notice {
+                    // Dropped unsent when something else happens first, and then made anew.
+                    Some(notice) => self.sink.send(json(notice)).await,
+                    None => std::future::pending().await,
+                }
+            };
             let received = tokio::select! {
                 () = self.sink.closed() => return,
+                told = told => {
+                    if told.is_err() {
+                        return;
+                    }
+                    self.missed = 0;
+                    continue;
+                }
                 received = receiver.recv() => received,
             };
             let going_on = match received {

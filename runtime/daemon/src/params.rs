@@ -18,7 +18,14 @@ pub(crate) struct Nothing {}
 /// # Errors
 /// -32602 with a message that names the field, and the nearest one where it is unknown.
 pub(crate) fn read<T: DeserializeOwned>(params: &Params<'_>) -> Result<T, ErrorObjectOwned> {
-    let text = params.as_str().unwrap_or("{}");
+    let text = match params.as_str().map(str::trim_ascii) {
+        // What clients send that always send params.
+        None | Some("[]" | "null") => "{}",
+        Some(text) => text,
+    };
+    if !text.starts_with('{') {
+        return Err(invalid(format!("expected params by name, an object, got {}", kind(text))));
+    }
     serde_json::from_str(text).map_err(|error| invalid(explain(text, &error)))
 }
 
@@ -45,9 +52,6 @@ fn explain(text: &str, error: &serde_json::Error) -> String {
     let full = error.to_string();
     // The position is one in the params, of which the sender has no text of its own.
     let what = full.rsplit_once(" at line ").map_or(full.as_str(), |(what, _)| what);
-    if !text.starts_with('{') {
-        return format!("expected params by name, an object, got {}", kind(text));
-    }
     if let Some(unknown) = quoted(what, "unknown field ") {
         let known: Vec<&str> = what.split('`').skip(3).step_by(2).collect();
         let near = known
@@ -76,13 +80,13 @@ fn field_at(text: &str, error: &serde_json::Error) -> Option<String> {
     let line_start: usize = text.split_inclusive('\n').take(error.line().checked_sub(1)?).map(str::len).sum();
     let position = line_start + error.column();
     let starts_at = |value: &RawValue| value.get().as_ptr() as usize - text.as_ptr() as usize;
+    // An error a type of our own raised is placed behind its value: the last one begun is meant.
     members
         .into_iter()
-        .find(|(_, value)| {
-            let start = starts_at(value);
-            (start..=start + value.get().len()).contains(&position)
-        })
-        .map(|(name, _)| name)
+        .map(|(name, value)| (starts_at(value), name))
+        .filter(|(start, _)| *start < position)
+        .max()
+        .map(|(_, name)| name)
 }
 
 fn kind(json: &str) -> &'static str {
@@ -99,7 +103,7 @@ fn kind(json: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plugd_protocol::control::{LogsParams, StatusParams};
+    use plugd_protocol::control::LogsParams;
 
     fn message(json: &'static str) -> String {
         read_call(&Params::new(Some(json))).expect_err(json).message().to_owned()
@@ -116,7 +120,8 @@ mod tests {
     fn a_value_of_the_wrong_type_names_its_field() {
         let said = message("{\"operation\":\"clock.now\",\n \"timeout_ms\": \"5\"}");
         assert!(said.starts_with("timeout_ms: invalid type: string"), "{said}");
-        let bad_name = read::<StatusParams>(&Params::new(Some(r#"{"plugin":"a b"}"#))).expect_err("bad name");
+        let bad_name =
+            read::<LogsParams>(&Params::new(Some(r#"{"plugin":"a b","tail":3}"#))).expect_err("bad name");
         assert!(bad_name.message().starts_with("plugin: \"a b\" is not a plugin name"), "{bad_name}");
         assert!(message("{}").contains("missing field `operation`"));
     }
@@ -143,7 +148,9 @@ mod tests {
 
     #[test]
     fn no_params_are_an_empty_object() {
-        assert!(read::<LogsParams>(&Params::new(None)).is_ok());
+        for nothing in [None, Some("[]"), Some("null"), Some("{}")] {
+            assert!(read::<LogsParams>(&Params::new(nothing)).is_ok(), "{nothing:?}");
+        }
         assert!(message("[\"a.b\"]").contains("by name"));
     }
 }

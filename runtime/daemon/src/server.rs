@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use jsonrpsee::server::{
-    BatchRequestConfig, Methods, Server, ServerConfig, ServerHandle, StopHandle, serve_with_graceful_shutdown, stop_channel,
+    BatchRequestConfig, Methods, Server, ServerConfig, ServerHandle, StopHandle,
+    serve_with_graceful_shutdown, stop_channel,
 };
 use plugd_engine::Engine;
 use plugd_protocol::control::{ListParams, ReloadParams, StopReport};
@@ -102,7 +103,8 @@ pub async fn serve(
     let (wishes, wished) = watch::channel(0);
     let (reports, reported) = watch::channel(None);
     let path = socket.path().display().to_string();
-    let daemon = Daemon { engine: engine.clone(), socket: path.clone(), stop_wishes: wishes, stopped: reported };
+    let daemon =
+        Daemon { engine: engine.clone(), socket: path.clone(), stop_wishes: wishes, stopped: reported };
     let front = Front::new(methods::all(daemon), limits);
 
     let list = engine.list(&ListParams::default()).await;
@@ -228,7 +230,11 @@ impl Front {
     }
 
     /// One connection, from its first request until it and its WebSocket are closed.
-    fn connection(&self, stream: UnixStream, place: OwnedSemaphorePermit) -> impl Future<Output = ()> + use<> {
+    fn connection(
+        &self,
+        stream: UnixStream,
+        place: OwnedSemaphorePermit,
+    ) -> impl Future<Output = ()> + use<> {
         let mut service = Server::builder()
             .set_config(self.config.clone())
             .to_service_builder()

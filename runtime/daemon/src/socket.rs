@@ -178,8 +178,9 @@ fn private_folder(dir: &Path, socket: &Path) -> Result<(), BindError> {
 fn holds_only(dir: &Path, socket: &Path) -> bool {
     let lock = lock_path(socket);
     let ours = |name: &Path| dir.join(name) == socket || dir.join(name) == lock;
-    std::fs::read_dir(dir)
-        .is_ok_and(|entries| entries.into_iter().all(|entry| entry.is_ok_and(|entry| ours(entry.file_name().as_ref()))))
+    std::fs::read_dir(dir).is_ok_and(|entries| {
+        entries.into_iter().all(|entry| entry.is_ok_and(|entry| ours(entry.file_name().as_ref())))
+    })
 }
 
 fn lock_path(socket: &Path) -> PathBuf {
@@ -207,7 +208,10 @@ fn take_lock(socket: &Path) -> Result<File, BindError> {
         Err(rustix::io::Errno::WOULDBLOCK) => {
             let mut text = String::new();
             let _ = file.read_to_string(&mut text);
-            return Err(BindError::AlreadyRunning { pid: text.trim().parse().ok(), socket: socket.to_owned() });
+            return Err(BindError::AlreadyRunning {
+                pid: text.trim().parse().ok(),
+                socket: socket.to_owned(),
+            });
         }
         Err(error) => return Err(failed("lock", &path)(error.into())),
     }
@@ -249,7 +253,8 @@ mod tests {
         assert_eq!((mode(path.parent().unwrap()), mode(&path)), (0o700, 0o600));
         UnixStream::connect(&path).unwrap();
         drop(socket);
-        let left: Vec<_> = std::fs::read_dir(path.parent().unwrap()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        let left: Vec<_> =
+            std::fs::read_dir(path.parent().unwrap()).unwrap().map(|e| e.unwrap().file_name()).collect();
         assert_eq!(left, ["plugd.sock.lock"]);
     }
 

@@ -25,6 +25,8 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
         let message = format!("no call {} is running; it may have ended", report.call_id);
         return Err(CallError::new(ErrorKind::UnknownCall, message).into());
     }
-    context.output.report(&report, |_| format!("cancelled {}\n", crate::render::visible(report.call_id.as_str())))?;
+    context
+        .output
+        .report(&report, |_| format!("cancelled {}\n", crate::render::visible(report.call_id.as_str())))?;
     Ok(0)
 }

@@ -57,7 +57,8 @@ fn check(context: &Context) -> Result<(), Failure> {
             Some(file) => format!("{} is right", render::visible(file)),
             None => format!("there is no config file (looked for {})", searched.join(", ")),
         };
-        text.push_str(&format!(": {} plugins\n", config.plugins.len()));
+        let plugins = if config.plugins.len() == 1 { "plugin" } else { "plugins" };
+        text.push_str(&format!(": {} {plugins}\n", config.plugins.len()));
         for skipped in &config.skipped {
             let line = format!("skipped {}: {}\n", skipped.path, skipped.reason);
             text.push_str(&render::visible(&line));

@@ -35,7 +35,9 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let client = context.daemon().await?;
     if !args.follow {
         let events = client.events(&params).await?;
-        context.output.report(&events, |paint| events.iter().map(|event| render::event(event, paint)).collect())?;
+        context
+            .output
+            .report(&events, |paint| events.iter().map(|event| render::event(event, paint)).collect())?;
         return Ok(0);
     }
     let mut events = client.follow_events(&params).await?;

@@ -44,9 +44,9 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     }
     let runtime = context.runtime(Opening::OnDemand).await?;
     let shown = match runtime.logs(&params).await {
-        Ok(entries) => context.output.report(&entries, |paint| {
-            entries.iter().map(|entry| render::log_entry(entry, paint)).collect()
-        }),
+        Ok(entries) => context
+            .output
+            .report(&entries, |paint| entries.iter().map(|entry| render::log_entry(entry, paint)).collect()),
         Err(failure) => Err(failure),
     };
     runtime.finish().await;

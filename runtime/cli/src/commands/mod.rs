@@ -56,6 +56,7 @@ fn plugin_name(text: &str) -> Result<PluginName, String> {
 
 /// 0 if every plugin came up, 6 if one did not.
 fn started_code(report: &StartReport) -> u8 {
-    let up = report.plugins.iter().all(|plugin| matches!(plugin.state, PluginState::Ready | PluginState::Busy));
+    let up =
+        report.plugins.iter().all(|plugin| matches!(plugin.state, PluginState::Ready | PluginState::Busy));
     if up { 0 } else { PLUGIN_UNAVAILABLE }
 }

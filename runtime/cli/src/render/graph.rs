@@ -31,7 +31,8 @@ fn text(report: &GraphReport, paint: Paint) -> String {
     if report.nodes.is_empty() {
         return "there are no plugins: `plugd list` shows where was looked\n".to_owned();
     }
-    let mut rows = vec![["LEVEL", "PLUGIN", "STATE", "REQUIRES"].map(Cell::from).into_iter().collect::<Vec<_>>()];
+    let mut rows =
+        vec![["LEVEL", "PLUGIN", "STATE", "REQUIRES"].map(Cell::from).into_iter().collect::<Vec<_>>()];
     for node in &report.nodes {
         let level = node.level.map_or_else(|| "-".to_owned(), |level| level.to_string());
         let state = wire_name(&node.state);
@@ -91,8 +92,13 @@ fn dot(report: &GraphReport) -> String {
             (false, false) => "",
         };
         let version = edge.version.replace('\\', "\\\\").replace('"', "\\\"");
-        let _ =
-            writeln!(out, "  \"{}\" -> \"{}\" [label=\"{}\"{style}];", edge.from, edge.to, visible_line(&version));
+        let _ = writeln!(
+            out,
+            "  \"{}\" -> \"{}\" [label=\"{}\"{style}];",
+            edge.from,
+            edge.to,
+            visible_line(&version)
+        );
     }
     out.push_str("}\n");
     out
@@ -119,7 +125,10 @@ mod tests {
     #[test]
     fn text_shows_levels_requirements_and_cycles() {
         let text = draw(&report(), Style::Text, Paint::never());
-        assert!(text.contains("1      trip     blocked   weather >=1.0, maps (optional, missing)\n"), "{text}");
+        assert!(
+            text.contains("1      trip     blocked   weather >=1.0, maps (optional, missing)\n"),
+            "{text}"
+        );
         assert!(text.contains("cycle: loop-a → loop-b → loop-a"), "{text}");
     }
 

@@ -8,5 +8,7 @@ mod table;
 mod text;
 
 pub(crate) use json::pretty;
-pub(crate) use report::{description, error, event, list, log_entry, reloaded, result, started, status, stopped};
+pub(crate) use report::{
+    description, error, event, list, log_entry, reloaded, result, started, status, stopped,
+};
 pub(crate) use text::{Paint, visible};

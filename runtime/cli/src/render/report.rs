@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use plugd_protocol::control::{
-    Description, Event, ListReport, LogEntry, PluginListing, PluginStatus, ReloadReport, StartReport, StatusReport,
-    StopReport,
+    Description, Event, ListReport, LogEntry, PluginListing, PluginStatus, ReloadReport, StartReport,
+    StatusReport, StopReport,
 };
 use plugd_protocol::error::ArgumentProblem;
 use plugd_protocol::plugin::LogLevel;
@@ -74,7 +74,7 @@ pub(crate) fn status(report: &StatusReport, full: bool, paint: Paint) -> String 
         since(daemon.since)
     );
     if let Some(config) = &daemon.config {
-        let _ = writeln!(out, "config {} (applied {} times)", visible_line(config), daemon.config_generation);
+        let _ = writeln!(out, "config {} (generation {})", visible_line(config), daemon.config_generation);
     }
     if let Some(socket) = &daemon.socket {
         let _ = writeln!(out, "socket {}", visible_line(socket));
@@ -90,7 +90,11 @@ pub(crate) fn status(report: &StatusReport, full: bool, paint: Paint) -> String 
     if !daemon.calls.is_empty() {
         out.push_str("\ncalls in flight\n");
         let row = |call: &plugd_protocol::control::ActiveCall| {
-            vec![Cell::from(call.call_id.as_str()), call.operation.to_string().into(), since(call.since).into()]
+            vec![
+                Cell::from(call.call_id.as_str()),
+                call.operation.to_string().into(),
+                since(call.since).into(),
+            ]
         };
         out.push_str(&table(&daemon.calls.iter().map(row).collect::<Vec<_>>()));
     }
@@ -157,17 +161,24 @@ fn plugin_in_full(plugin: &PluginStatus, paint: Paint) -> String {
     row("since", since(plugin.since).into());
     row("run", plugin.generation.to_string().into());
     row("starts", format!("{} ({} restarts count)", plugin.starts, plugin.restarts).into());
-    row("calls", format!("{} of {} at once, {} waiting", plugin.in_flight, plugin.concurrency, plugin.queued).into());
+    row(
+        "calls",
+        format!("{} of {} at once, {} waiting", plugin.in_flight, plugin.concurrency, plugin.queued).into(),
+    );
     let took = |name: &str, time: Option<u64>| time.map(|time| format!("{name} {time} ms"));
     let times: Vec<String> =
         [took("describe", plugin.describe_ms), took("init", plugin.init_ms)].into_iter().flatten().collect();
     row("took", or_dash(Some(times.join(", ")).filter(|times| !times.is_empty()).as_deref()).into());
     row(
         "odd",
-        format!("{} stray lines, {} answers nobody waited for", plugin.stray_lines, plugin.unmatched_answers).into(),
+        format!("{} stray lines, {} answers nobody waited for", plugin.stray_lines, plugin.unmatched_answers)
+            .into(),
     );
     if let Some(exit) = &plugin.last_exit {
-        row("last exit", format!("{} (run {}, {} ago)", visible_line(&exit.text), exit.generation, since(exit.at)).into());
+        row(
+            "last exit",
+            format!("{} (run {}, {} ago)", visible_line(&exit.text), exit.generation, since(exit.at)).into(),
+        );
         exit.stderr_tail.iter().for_each(|line| row("", visible_line(line).into_owned().into()));
     }
     table(&rows)
@@ -189,11 +200,21 @@ pub(crate) fn list(report: &ListReport, paint: Paint) -> String {
         let config = report.config.as_deref().map_or("none found".into(), visible_line);
         let _ = writeln!(out, "  config file: {config}");
         let looked = report.looked_in.iter().map(|dir| visible_line(dir).into_owned()).collect::<Vec<_>>();
-        let _ = writeln!(out, "  folders looked in: {}", if looked.is_empty() { "none".to_owned() } else { looked.join(", ") });
-        out.push_str("  add one as [plugins.NAME] with a command, or a folder under scan.dirs, in plugd.toml\n");
+        let _ = writeln!(
+            out,
+            "  folders looked in: {}",
+            if looked.is_empty() { "none".to_owned() } else { looked.join(", ") }
+        );
+        out.push_str(
+            "  add one as [plugins.NAME] with a command, or a folder under scan.dirs, in plugd.toml\n",
+        );
     }
     for skipped in &report.skipped {
-        let _ = writeln!(out, "{}", paint.dim(&format!("skipped {}: {}", visible_line(&skipped.path), visible_line(&skipped.reason))));
+        let _ = writeln!(
+            out,
+            "{}",
+            paint.dim(&format!("skipped {}: {}", visible_line(&skipped.path), visible_line(&skipped.reason)))
+        );
     }
     out
 }
@@ -201,7 +222,8 @@ pub(crate) fn list(report: &ListReport, paint: Paint) -> String {
 fn listing(plugin: &PluginListing, paint: Paint) -> String {
     use plugd_protocol::control::Source;
     let state = wire_name(&plugin.state);
-    let version = plugin.version.as_deref().map(|version| format!(" {}", visible_line(version))).unwrap_or_default();
+    let version =
+        plugin.version.as_deref().map(|version| format!(" {}", visible_line(version))).unwrap_or_default();
     let from = match &plugin.source {
         Source::Config { file } => format!("configured in {}", visible_line(file)),
         Source::Scan { dir } => format!("found in {}", visible_line(dir)),
@@ -216,7 +238,8 @@ fn listing(plugin: &PluginListing, paint: Paint) -> String {
     if let Some(description) = &plugin.description {
         let _ = writeln!(out, "  {}", first_line(description));
     }
-    let digest = plugin.digest.as_deref().map(|digest| format!(", sha256 {}", digest.get(..12).unwrap_or(digest)));
+    let digest =
+        plugin.digest.as_deref().map(|digest| format!(", sha256 {}", digest.get(..12).unwrap_or(digest)));
     let source = format!("  {}, {from}{}", visible_line(&plugin.path), digest.unwrap_or_default());
     let _ = writeln!(out, "{}", paint.dim(&source));
     out
@@ -302,8 +325,14 @@ pub(crate) fn log_entry(entry: &LogEntry, paint: Paint) -> String {
     };
     let at = paint.dim(&time(entry.at));
     let stream = wire_name(&entry.stream);
-    let call = entry.call_id.as_ref().map(|id| format!(" [{}]", visible_line(id.as_str()))).unwrap_or_default();
-    format!("{at} {}#{} {stream} {level}{call} {}\n", entry.plugin, entry.generation, visible_line(&entry.text))
+    let call =
+        entry.call_id.as_ref().map(|id| format!(" [{}]", visible_line(id.as_str()))).unwrap_or_default();
+    format!(
+        "{at} {}#{} {stream} {level}{call} {}\n",
+        entry.plugin,
+        entry.generation,
+        visible_line(&entry.text)
+    )
 }
 
 /// An event on one line.

@@ -9,11 +9,17 @@ use super::text::{Paint, visible_line};
 /// A line for each argument: name, type, whether it must be given, what it is.
 pub(super) fn arguments(schema: &str, paint: Paint) -> String {
     let schema: Value = serde_json::from_str(schema).unwrap_or_default();
-    let Some(properties) = schema.get("properties").and_then(Value::as_object).filter(|all| !all.is_empty()) else {
+    let Some(properties) = schema.get("properties").and_then(Value::as_object).filter(|all| !all.is_empty())
+    else {
         return "  arguments: none declared\n".to_owned();
     };
-    let required: Vec<&str> =
-        schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    let required: Vec<&str> = schema
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
     let rows: Vec<Vec<Cell>> = properties
         .iter()
         .map(|(name, property)| {
@@ -35,7 +41,9 @@ fn kind(property: &Value) -> String {
     let kind = match (property.get("enum"), property.get("type")) {
         (Some(Value::Array(values)), _) => values.iter().map(Value::to_string).collect::<Vec<_>>().join("|"),
         (_, Some(Value::String(name))) => name.clone(),
-        (_, Some(Value::Array(names))) => names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("|"),
+        (_, Some(Value::Array(names))) => {
+            names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join("|")
+        }
         _ => "any".to_owned(),
     };
     let default = property.get("default").map(|value| format!("={value}")).unwrap_or_default();
@@ -65,7 +73,8 @@ mod tests {
     fn arguments_are_listed_with_type_need_and_meaning() {
         let schema = r#"{"properties":{"city":{"type":"string","description":"Where"},
             "unit":{"enum":["C","F"],"default":"C"}},"required":["city"]}"#;
-        let expected = "  arguments:\n    city  string       required  Where\n    unit  \"C\"|\"F\"=\"C\"  optional\n";
+        let expected =
+            "  arguments:\n    city  string       required  Where\n    unit  \"C\"|\"F\"=\"C\"  optional\n";
         assert_eq!(arguments(schema, Paint::never()), expected);
     }
 

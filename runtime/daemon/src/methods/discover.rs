@@ -4,9 +4,9 @@ use jsonrpsee::RpcModule;
 use jsonrpsee::core::RegisterMethodError;
 use plugd_protocol::CallResult;
 use plugd_protocol::control::{
-    CallParams, CancelParams, CancelReport, DescribeParams, Description, Event, EventsParams, GraphReport, ListParams,
-    ListReport, LogEntry, LogsParams, PluginsParams, ReloadParams, ReloadReport, StartReport, StatusParams,
-    StatusReport, StopReport, method,
+    CallParams, CancelParams, CancelReport, DescribeParams, Description, Event, EventsParams, GraphReport,
+    ListParams, ListReport, LogEntry, LogsParams, PluginsParams, ReloadParams, ReloadReport, StartReport,
+    StatusParams, StatusReport, StopReport, method,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -38,7 +38,10 @@ fn described<P: JsonSchema, R: JsonSchema>(name: &'static str, summary: &'static
 /// Every method, in the order of the document.
 fn methods() -> Vec<Described> {
     vec![
-        described::<CallParams, CallResult>(method::CALL, "Run an operation; a client that goes away cancels it."),
+        described::<CallParams, CallResult>(
+            method::CALL,
+            "Run an operation; a client that goes away cancels it.",
+        ),
         described::<CancelParams, CancelReport>(method::CANCEL, "Stop a call."),
         described::<StatusParams, StatusReport>(method::STATUS, "How the daemon and its plugins are."),
         described::<ListParams, ListReport>(method::LIST, "The plugins and operations there are."),
@@ -46,8 +49,14 @@ fn methods() -> Vec<Described> {
         described::<PluginsParams, StartReport>(method::START, "Start plugins and wait until they are up."),
         described::<PluginsParams, StopReport>(method::STOP, "Stop plugins and keep them stopped."),
         described::<PluginsParams, StartReport>(method::RESTART, "Stop and start plugins."),
-        described::<ReloadParams, ReloadReport>(method::RELOAD, "Apply the configuration, or take up one plugin anew."),
-        described::<Nothing, StopReport>(method::SHUTDOWN, "Stop everything and leave; again skips the graces."),
+        described::<ReloadParams, ReloadReport>(
+            method::RELOAD,
+            "Apply the configuration, or take up one plugin anew.",
+        ),
+        described::<Nothing, StopReport>(
+            method::SHUTDOWN,
+            "Stop everything and leave; again skips the graces.",
+        ),
         described::<LogsParams, Vec<LogEntry>>(method::LOGS, "The latest log entries."),
         described::<LogsParams, u64>(
             method::LOGS_SUBSCRIBE,

@@ -246,7 +246,7 @@ impl Lifecycle {
         self.removed = true;
         self.up = false;
         self.described = false;
-        self.stop_run(now, StopReason::Stop, out);
+        self.end_asked_for(now, StopReason::Stop, out);
     }
 
     /// A caller waits for its manifest.
@@ -285,13 +285,13 @@ impl Lifecycle {
             let generation = self.generation;
             self.last_stop = Some(StopOutcome { generation, ended: Ended::NotRunning, took: Duration::ZERO });
         }
-        self.stop_run(now, StopReason::Stop, out);
+        self.end_asked_for(now, StopReason::Stop, out);
     }
 
     /// An operator restarts it.
     pub(super) fn restart(&mut self, now: Instant, out: &mut Vec<Action>) {
         self.start();
-        self.stop_run(now, StopReason::Restart, out);
+        self.end_asked_for(now, StopReason::Restart, out);
     }
 
     /// It is to be taken up anew; its failures still count.
@@ -310,7 +310,7 @@ impl Lifecycle {
             Some(Phase::Describing { .. } | Phase::Parked | Phase::Stopping(_)) => self.stale = true,
         }
         let reason = if self.spec.enabled { StopReason::Reload } else { StopReason::Stop };
-        self.stop_run(now, reason, out);
+        self.end_asked_for(now, reason, out);
     }
 
     /// Kills what is left of it: plugd leaves without graces.
@@ -357,14 +357,18 @@ impl Lifecycle {
         out.push(Action::Spawn(self.name.clone(), self.generation));
     }
 
-    pub(super) fn stop_run(&mut self, now: Instant, reason: StopReason, out: &mut Vec<Action>) {
+    /// Somebody asks for the end of its run; that it may be killed for a failure counts no more.
+    fn end_asked_for(&mut self, now: Instant, reason: StopReason, out: &mut Vec<Action>) {
         self.forgive();
+        self.stop_run(now, reason, out);
+    }
+
+    pub(super) fn stop_run(&mut self, now: Instant, reason: StopReason, out: &mut Vec<Action>) {
         if let Some(run) = &mut self.run {
             run.stop(&self.name, now, &self.spec.clocks, reason, out);
         }
     }
 
-    /// Somebody asks for the end of a run that is killed already: that it failed counts no more.
     fn forgive(&mut self) {
         if let Some(Phase::Stopping(stopping)) = self.run.as_mut().map(|run| &mut run.phase) {
             stopping.failure = None;

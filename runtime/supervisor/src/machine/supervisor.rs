@@ -129,8 +129,8 @@ impl Supervisor {
             Event::Tick => self.tick(now, out),
             Event::Shutdown => self.shutdown(now, out),
             Event::Fact(name, generation, fact) => {
-                // It would only be started again for the dependent that is on its way up.
-                if matches!(fact, Fact::Idle) && self.is_pulled(&name) {
+                // A dependent on its way up needs it, and one on its way down may still use it.
+                if matches!(fact, Fact::Idle) && (leaving || self.is_pulled(&name)) {
                     return;
                 }
                 self.update(&name, |plugin| plugin.fact(now, generation, fact, out));
@@ -144,14 +144,21 @@ impl Supervisor {
             | Event::Reload(_)
                 if leaving => {}
             Event::Configured(specs) => self.configure(now, specs, out),
-            Event::DescribeWanted(name) => self.update(&name, Lifecycle::describe_wanted),
-            Event::Wanted(name) => self.update(&name, |plugin| {
+            Event::DescribeWanted(name) => self.ask(&name, Lifecycle::describe_wanted),
+            Event::Wanted(name) => self.ask(&name, |plugin| {
                 plugin.want(true);
             }),
-            Event::Start(name) => self.update(&name, Lifecycle::start),
-            Event::Stop(name) => self.update(&name, |plugin| plugin.stop(now, out)),
-            Event::Restart(name) => self.update(&name, |plugin| plugin.restart(now, out)),
-            Event::Reload(name) => self.update(&name, |plugin| plugin.reload(now, out)),
+            Event::Start(name) => self.ask(&name, Lifecycle::start),
+            Event::Stop(name) => self.ask(&name, |plugin| plugin.stop(now, out)),
+            Event::Restart(name) => self.ask(&name, |plugin| plugin.restart(now, out)),
+            Event::Reload(name) => self.ask(&name, |plugin| plugin.reload(now, out)),
+        }
+    }
+
+    /// Changes a plugin that is configured; of one that is only on its way out nothing is wanted.
+    fn ask(&mut self, name: &PluginName, change: impl FnOnce(&mut Lifecycle)) {
+        if self.plugins.get(name).is_some_and(|plugin| !plugin.removed) {
+            self.update(name, change);
         }
     }
 
@@ -308,7 +315,8 @@ impl Supervisor {
 
     /// Whether a plugin is known to have a version that will not do.
     fn mismatch(&self, required: &PluginName, requirement: &Requirement) -> Option<Problem> {
-        let declared = self.plugins.get(required)?.declared.as_ref()?;
+        let plugin = self.plugins.get(required).filter(|plugin| !plugin.removed)?;
+        let declared = plugin.declared.as_ref()?;
         // Any version will do, be it a pre-release or none that compares.
         if requirement.optional || requirement.version.comparators.is_empty() {
             return None;

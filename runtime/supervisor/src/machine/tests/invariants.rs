@@ -28,6 +28,8 @@ pub(super) struct Invariants {
     pub(super) answered: usize,
     /// When leaving began, how many levels there were, and whether it was asked for twice.
     leaving: Option<(Instant, u32, Option<Instant>)>,
+    /// This step is about a run that cannot go on, whatever the order.
+    refused: bool,
     pub(super) left: bool,
 }
 
@@ -38,42 +40,51 @@ struct Failures {
     latest: Option<Instant>,
 }
 
+/// Somebody who waits for a plugin to be started, or for the end of the run there was.
 struct Waiter {
     plugin: PluginName,
-    start: bool,
+    stops: Option<Generation>,
 }
 
 impl Invariants {
     /// Notes an event before the machine is told.
-    pub(super) fn before(&mut self, now: Instant, machine: &Supervisor, world: &World, event: &Event) {
-        match event {
-            Event::Configured(specs) if self.leaving.is_none() => {
-                self.specs = specs.iter().map(|spec| (spec.name.clone(), spec.clone())).collect();
-                self.asked.retain(|plugin, _| self.specs.get(plugin).is_some_and(|spec| spec.enabled));
-                self.again.clear();
-                self.failures.values_mut().for_each(|failures| failures.latest = None);
+    pub(super) fn before(&mut self, now: Instant, machine: &Supervisor, world: &mut World, event: &Event) {
+        let refuses = |fact: &Fact| matches!(fact, Fact::DescribeRefused { .. } | Fact::InitRefused { .. });
+        self.refused = matches!(event, Event::Fact(_, _, fact) if refuses(fact));
+        if let Event::Start(plugin) | Event::Restart(plugin) | Event::Stop(plugin) | Event::Reload(plugin) =
+            event
+        {
+            if !self.specs.contains_key(plugin) {
+                return;
             }
+            world.alive.entry(plugin.clone()).and_modify(|process| process.at_fault = false);
+        }
+        match event {
+            Event::Configured(specs) if self.leaving.is_none() => self.configured(specs, world),
             Event::Start(plugin) | Event::Restart(plugin) if self.leaving.is_none() => {
                 self.failures.remove(plugin);
                 let Some(view) = machine.view(plugin) else { return };
                 if matches!(event, Event::Restart(_)) {
                     self.asked.insert(plugin.clone(), view.generation);
                 }
-                let ends = matches!(event, Event::Restart(_)) || view.state == PluginState::Stopping;
-                if ends && world.alive.contains_key(plugin) {
+                let process = world.alive.get(plugin);
+                let ends =
+                    |process: &Process| matches!(event, Event::Restart(_)) || process.ending_since.is_some();
+                if process.is_some_and(ends) {
                     self.again.insert(plugin.clone());
                 }
-                self.waiters.push(Waiter { plugin: plugin.clone(), start: true });
+                self.waiters.push(Waiter { plugin: plugin.clone(), stops: None });
             }
             Event::Stop(plugin) => {
                 self.asked.remove(plugin);
                 self.again.remove(plugin);
-                self.waiters.push(Waiter { plugin: plugin.clone(), start: false });
+                let stops = machine.view(plugin).map(|view| view.generation);
+                self.waiters.push(Waiter { plugin: plugin.clone(), stops });
             }
             Event::Reload(plugin) => {
                 self.failures.entry(plugin.clone()).or_default().latest = None;
             }
-            Event::Wanted(plugin) => self.waiters.push(Waiter { plugin: plugin.clone(), start: true }),
+            Event::Wanted(plugin) => self.waiters.push(Waiter { plugin: plugin.clone(), stops: None }),
             Event::Shutdown => match &mut self.leaving {
                 None => {
                     let levels = u32::try_from(machine.graph().levels().len()).unwrap() + 1;
@@ -85,6 +96,22 @@ impl Invariants {
             },
             Event::Start(_) | Event::Restart(_) | Event::Configured(_) => {}
             Event::DescribeWanted(_) | Event::Fact(..) | Event::Tick => {}
+        }
+    }
+
+    fn configured(&mut self, specs: &[Spec], world: &mut World) {
+        let new: BTreeMap<PluginName, Spec> =
+            specs.iter().map(|spec| (spec.name.clone(), spec.clone())).collect();
+        let old = std::mem::replace(&mut self.specs, new);
+        let policy = |specs: &BTreeMap<PluginName, Spec>, plugin: &PluginName| {
+            specs.get(plugin).map(|spec| spec.restart.clone())
+        };
+        self.asked.retain(|plugin, _| self.specs.get(plugin).is_some_and(|spec| spec.enabled));
+        self.again.clear();
+        self.failures.retain(|plugin, _| policy(&old, plugin) == policy(&self.specs, plugin));
+        self.failures.values_mut().for_each(|failures| failures.latest = None);
+        for (plugin, process) in &mut world.alive {
+            process.at_fault &= old.get(plugin) == self.specs.get(plugin);
         }
     }
 
@@ -121,7 +148,9 @@ impl Invariants {
                     assert!(!self.left, "left twice");
                     self.left = true;
                 }
-                Action::Drain(plugin, _) | Action::CloseStdin(plugin, _) if self.leaving.is_some() => {
+                Action::Drain(plugin, _) | Action::CloseStdin(plugin, _)
+                    if self.leaving.is_some() && !self.refused =>
+                {
                     judge_stop_order(machine, world, plugin);
                 }
                 Action::Drain(..)
@@ -145,7 +174,10 @@ impl Invariants {
         assert_eq!(stray, None, "a process of a plugin that is forgotten");
         let waiting = self.waiters.len();
         self.waiters.retain(|waiter| {
-            let settled = |view: View| if waiter.start { view.settled_start } else { view.settled_stop };
+            let settled = |view: View| match waiter.stops {
+                None => view.settled_start,
+                Some(generation) => view.settled_stop || view.generation > generation,
+            };
             machine.view(&waiter.plugin).is_some_and(|view| !settled(view))
         });
         self.answered += waiting - self.waiters.len();
@@ -167,17 +199,16 @@ impl Invariants {
     ) {
         let Some(view) = machine.view(plugin) else { return };
         let asked = process.ending_since.is_some() && !process.at_fault;
+        let ready_for = process.ready_since.map(|since| process.ending_since.unwrap_or(now) - since);
+        let reset_after = self.specs.get(plugin).map_or(Duration::MAX, |spec| spec.restart.reset_after);
+        if ready_for.is_some_and(|ready| ready >= reset_after) {
+            self.failures.remove(plugin);
+        }
         if self.again.remove(plugin) {
             let lost = matches!(view.state, PluginState::Backoff | PluginState::Failed | PluginState::Idle);
             assert!(!lost, "{plugin} was to be started again and is {:?}: {:?}", view.state, view.reason);
         } else if !asked && matches!(fact, Fact::Exited(_)) {
             let failures = self.failures.entry(plugin.clone()).or_default();
-            let ready_for = process.ready_since.map(|since| process.ending_since.unwrap_or(now) - since);
-            if ready_for.is_some_and(|ready| {
-                ready >= self.specs.get(plugin).map_or(Duration::MAX, |spec| spec.restart.reset_after)
-            }) {
-                failures.restarted.clear();
-            }
             failures.latest = Some(now);
         } else {
             self.failures.entry(plugin.clone()).or_default().latest = None;
@@ -201,8 +232,10 @@ impl Invariants {
                 assert!(view.waits_for.iter().all(down), "{plugin} is blocked on what is ready");
                 assert!(view.waits_for.iter().any(|name| !will_come(machine, name)), "{plugin}: {view:?}");
             }
-            let waits =
-                view.waits_for.iter().any(|name| machine.view(name).unwrap().state == PluginState::Idle);
+            let waits = view
+                .waits_for
+                .iter()
+                .any(|name| machine.view(name).is_some_and(|view| view.state == PluginState::Idle));
             assert!(!waits, "{plugin} waits for one that nobody starts");
         }
     }
@@ -267,7 +300,10 @@ fn judge_view(now: Instant, plugin: &PluginName, view: &View, process: Option<&P
 fn judge_stop_order(machine: &Supervisor, world: &World, plugin: &PluginName) {
     let stopping_before = world.alive[plugin].ending_since.is_some();
     let mut dependents = machine.graph().edges().filter(|edge| edge.orders && edge.to == plugin);
-    let early = dependents.find(|edge| world.alive.get(edge.from).is_some_and(|process| !process.abandoned));
+    let lives = |name: &PluginName| {
+        world.alive.contains_key(name) && machine.view(name).is_some_and(|view| !view.settled_stop)
+    };
+    let early = dependents.find(|edge| lives(edge.from));
     assert!(
         stopping_before || early.is_none(),
         "{plugin} was stopped before {:?}",

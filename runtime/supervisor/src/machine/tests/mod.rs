@@ -1,5 +1,6 @@
 //! Tests of the machine: written scripts and simulated worlds.
 
+mod failures;
 mod graphs;
 mod invariants;
 mod lives;

@@ -228,3 +228,14 @@ fn describe(view: &View) -> String {
     }
     text
 }
+
+/// How `a` becomes ready.
+pub(super) const UP: &str = "want a | spawn a#1 a:starting
+    a spawned |
+    a described |  init a#1
+    a initialised | a:ready\n";
+
+/// Plays a script that begins when `a` is ready.
+pub(super) fn check_up(plugins: &str, script: &str) {
+    check(plugins, &format!("{UP}{script}"));
+}

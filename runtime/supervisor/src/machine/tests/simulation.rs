@@ -1,10 +1,13 @@
 //! Random worlds: plugins of every temper, operators, changes of configuration, and the invariants.
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use plugd_protocol::PluginName;
 
-use super::super::{Declared, Event, Fact, Generation, RestartMode, Spec, Supervisor};
+use super::super::{Declared, Event, Fact, Generation, RestartMode, Spec, Supervisor, View};
 use super::invariants::Invariants;
 use super::name;
 use super::script::{plain_spec, requirements};
@@ -13,24 +16,33 @@ use super::world::{Dice, World};
 /// How many worlds each test lives through.
 const WORLDS: u64 = 1000;
 
+/// How many of its latest steps a world that failed tells.
+const TOLD: usize = 60;
+
+type Tale = Rc<RefCell<VecDeque<String>>>;
+
 struct Simulation {
     machine: Supervisor,
     world: World,
     invariants: Invariants,
     names: Vec<PluginName>,
     now: Instant,
+    began: Instant,
     steps: usize,
+    tale: Tale,
 }
 
 impl Simulation {
-    fn new(seed: u64) -> Simulation {
+    fn new(seed: u64, tale: Tale) -> Simulation {
         let mut world = World::new(Dice::new(seed));
         let count = world.dice.below(6) + 1;
         let names: Vec<PluginName> = (0..count).map(|number| name(&format!("p{number}"))).collect();
         let starting_max = usize::try_from(world.dice.below(3) + 1).unwrap();
         let machine = Supervisor::new(seed).with_starting_max(starting_max);
         let invariants = Invariants::default();
-        let mut simulation = Simulation { machine, world, invariants, names, now: Instant::now(), steps: 0 };
+        let now = Instant::now();
+        let mut simulation =
+            Simulation { machine, world, invariants, names, now, began: now, steps: 0, tale };
         let mut specs = Vec::new();
         for number in 0..simulation.names.len() {
             let plugin = simulation.names[number].clone();
@@ -91,8 +103,10 @@ impl Simulation {
             }
             _ => None,
         };
-        self.invariants.before(self.now, &self.machine, &self.world, &event);
+        self.invariants.before(self.now, &self.machine, &mut self.world, &event);
+        self.tell(&format!("{event:?}"));
         let actions = self.machine.step(self.now, event);
+        actions.iter().for_each(|action| self.tell(&format!("    {action:?}")));
         if let Some((plugin, process, fact)) = &end {
             self.invariants.ended(self.now, &self.machine, plugin, process, fact);
         }
@@ -103,6 +117,14 @@ impl Simulation {
         self.invariants.judge(self.now, &self.machine, &self.world);
         let deadline = self.machine.deadline();
         assert!(!is_tick || deadline.is_none_or(|at| at > self.now), "a deadline in the past");
+    }
+
+    fn tell(&self, line: &str) {
+        let mut tale = self.tale.borrow_mut();
+        if tale.len() == TOLD {
+            tale.pop_front();
+        }
+        tale.push_back(format!("{:?} {line}", self.now - self.began));
     }
 
     /// Lets time pass until something happened, at most until `until`.
@@ -125,17 +147,16 @@ impl Simulation {
     }
 
     fn older_facts_change_nothing(&mut self, plugin: &PluginName, generation: Generation, fact: &Fact) {
-        let before: Vec<_> = self.machine.views().map(|(name, view)| (name.clone(), view)).collect();
+        let views = |machine: &Supervisor| -> Vec<_> {
+            // The count of failures ages with the clock alone, which these steps carry forward.
+            machine.views().map(|(name, view)| (name.clone(), View { restarts: 0, ..view })).collect()
+        };
+        let before = views(&self.machine);
         for wrong in [generation.0 - 1, generation.0 + 1] {
             let event = Event::Fact(plugin.clone(), Generation(wrong), fact.clone());
             assert_eq!(self.machine.step(self.now, event), [], "an action upon a fact of another run");
         }
-        let after: Vec<_> = self.machine.views().map(|(name, view)| (name.clone(), view)).collect();
-        // The list of failures ages with the clock alone, which these steps carry forward.
-        let same = before.iter().zip(&after).all(|((_, before), (_, after))| {
-            super::super::View { restarts: after.restarts, ..before.clone() } == *after
-        });
-        assert!(same, "a fact of another run changed something");
+        assert_eq!(views(&self.machine), before, "a fact of another run changed something");
     }
 
     fn operator(&mut self) {
@@ -226,12 +247,16 @@ impl Simulation {
 fn worlds(first: u64, scenario: impl Fn(&mut Simulation)) {
     let (mut steps, mut answered) = (0, 0);
     for seed in first..first + WORLDS {
+        let tale = Tale::default();
         let attempt = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let mut simulation = Simulation::new(seed);
+            let mut simulation = Simulation::new(seed, Rc::clone(&tale));
             scenario(&mut simulation);
             (simulation.steps, simulation.invariants.answered)
         }));
-        let Ok((taken, served)) = attempt else { panic!("in the world of seed {seed}") };
+        let Ok((taken, served)) = attempt else {
+            tale.borrow().iter().for_each(|line| eprintln!("{line}"));
+            panic!("in the world of seed {seed}");
+        };
         steps += taken;
         answered += served;
     }

@@ -1,0 +1,4 @@
+//! End to end: the real program, real sockets, real plugins in several languages.
+#![allow(clippy::print_stderr, reason = "a test that skips says so")]
+
+mod smoke;
