@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use plugd_contract::nearest;
 use plugd_protocol::control::{
-    Event, EventsParams, LogEntry, LogsParams, PluginsParams, ReloadParams, ReloadReport, StartReport, StopReport,
-    UnixMillis,
+    Event, EventsParams, LogEntry, LogsParams, PluginsParams, ReloadParams, ReloadReport, StartReport,
+    StopReport, UnixMillis,
 };
 use plugd_protocol::error::ErrorKind;
 use plugd_protocol::{CallError, CallId, PluginName};
@@ -45,7 +45,9 @@ pub enum Opening {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The folder for state cannot be used.
-    #[error("cannot use the state folder {path}: {source}; set [daemon] state_dir to one that can be written")]
+    #[error(
+        "cannot use the state folder {path}: {source}; set [daemon] state_dir to one that can be written"
+    )]
     State {
         /// Which.
         path: String,
@@ -193,7 +195,9 @@ impl Engine {
         }
         let Some(file) = before.file.clone() else {
             let message = "there is no config file to read again";
-            return Err(CallError::new(ErrorKind::InvalidConfig, message).hint("start plugd with --config FILE"));
+            return Err(
+                CallError::new(ErrorKind::InvalidConfig, message).hint("start plugd with --config FILE")
+            );
         };
         let read = tokio::task::spawn_blocking(move || Config::load(&file)).await;
         let config = read
@@ -267,7 +271,12 @@ impl Engine {
         let config = self.config();
         let plugins: Vec<PluginName> = match plugin {
             Some(plugin) => vec![plugin.clone()],
-            None => config.plugins.values().filter(|plugin| plugin.enabled).map(|plugin| plugin.name.clone()).collect(),
+            None => config
+                .plugins
+                .values()
+                .filter(|plugin| plugin.enabled)
+                .map(|plugin| plugin.name.clone())
+                .collect(),
         };
         let longest = plugins.iter().filter_map(|plugin| config.plugins.get(plugin));
         let longest = longest.map(|plugin| plugin.limits.describe_timeout).max().unwrap_or_default();

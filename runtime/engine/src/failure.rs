@@ -11,19 +11,22 @@ use plugd_supervisor::driver::{NotAdmitted, RunFailure};
 pub(crate) fn not_admitted(plugin: &PluginName, failure: NotAdmitted) -> CallError {
     let because = |reason: Option<String>| reason.map(|reason| format!(": {reason}")).unwrap_or_default();
     match failure {
-        NotAdmitted::Overloaded { waiting } => {
-            CallError::new(ErrorKind::Overloaded, format!("{plugin} is busy and {waiting} calls wait for it already"))
-        }
+        NotAdmitted::Overloaded { waiting } => CallError::new(
+            ErrorKind::Overloaded,
+            format!("{plugin} is busy and {waiting} calls wait for it already"),
+        ),
         NotAdmitted::QueueTimedOut => {
             CallError::new(ErrorKind::QueueTimedOut, format!("no lane of {plugin} came free in time"))
         }
         NotAdmitted::StartTimedOut { state, reason } => {
-            let message = format!("{plugin} was still {} when the time was over{}", word(state), because(reason));
+            let message =
+                format!("{plugin} was still {} when the time was over{}", word(state), because(reason));
             CallError::new(ErrorKind::StartTimedOut, message)
         }
-        NotAdmitted::Unavailable { reason } => {
-            CallError::new(ErrorKind::Unavailable, format!("{plugin} keeps failing to start{}", because(reason)))
-        }
+        NotAdmitted::Unavailable { reason } => CallError::new(
+            ErrorKind::Unavailable,
+            format!("{plugin} keeps failing to start{}", because(reason)),
+        ),
         NotAdmitted::Shut { state, reason } => shut(plugin, state, reason),
         NotAdmitted::Gone => CallError::new(ErrorKind::ShuttingDown, "plugd is shutting down"),
     }
@@ -125,7 +128,8 @@ fn plugin_error(plugin: &PluginName, error: RpcError) -> CallError {
         rpc_code::CANCELLED => ErrorKind::Cancelled,
         _ => ErrorKind::PluginError,
     };
-    let message = if error.message.is_empty() { format!("{plugin} failed without a word") } else { error.message };
+    let message =
+        if error.message.is_empty() { format!("{plugin} failed without a word") } else { error.message };
     let mut call_error = CallError::new(kind, message).outcome(Outcome::Completed);
     if kind == ErrorKind::PluginError {
         if let Some(name) = said.name.filter(|name| well_formed(name)) {

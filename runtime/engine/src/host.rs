@@ -28,7 +28,12 @@ pub(crate) struct EngineHost {
 }
 
 impl Host for EngineHost {
-    fn described(&self, plugin: &PluginName, generation: Generation, manifest: &RawValue) -> Result<Accepted, String> {
+    fn described(
+        &self,
+        plugin: &PluginName,
+        generation: Generation,
+        manifest: &RawValue,
+    ) -> Result<Accepted, String> {
         let changed = self.shared.registry.register(plugin, manifest.get())?;
         let snapshot = self.shared.registry.snapshot();
         let registered = snapshot.plugin(plugin).ok_or("it was forgotten meanwhile")?;
@@ -81,9 +86,15 @@ impl Host for EngineHost {
 
     fn event(&self, plugin: &PluginName, generation: Generation, event: RunEvent) {
         let (kind, reason, call_id, detail): (Cow<'static, str>, _, _, _) = match event {
-            RunEvent::Entered { state, reason } => (format!("plugin.{}", word(state)).into(), reason, None, None),
-            RunEvent::Progress { call_id, params } => ("call.progress".into(), None, Some(call_id), Some(params)),
-            RunEvent::Partial { call_id, params } => ("call.partial".into(), None, Some(call_id), Some(params)),
+            RunEvent::Entered { state, reason } => {
+                (format!("plugin.{}", word(state)).into(), reason, None, None)
+            }
+            RunEvent::Progress { call_id, params } => {
+                ("call.progress".into(), None, Some(call_id), Some(params))
+            }
+            RunEvent::Partial { call_id, params } => {
+                ("call.partial".into(), None, Some(call_id), Some(params))
+            }
             RunEvent::ManifestChanged => ("plugin.manifest_changed".into(), None, None, None),
             RunEvent::Forgotten => {
                 self.shared.registry.forget(plugin);
@@ -133,15 +144,17 @@ fn reply(result: CallResult) -> Result<HostReply, RpcError> {
     match (result.data, result.error) {
         (Some(data), None) => Ok(HostReply { data, summary: result.summary, call_id: result.meta.call_id }),
         (_, error) => {
-            let error = error.unwrap_or_else(|| CallError::new(ErrorKind::Internal, "the call ended without a result"));
+            let error = error
+                .unwrap_or_else(|| CallError::new(ErrorKind::Internal, "the call ended without a result"));
             let message = error.message.clone();
             let data = ErrorData {
                 name: Some(error.name.clone()),
                 hint: error.hint.clone(),
                 retryable: error.retryable,
-                cause: result.meta.operation.map(|operation| {
-                    Box::new(Cause { operation, call_id: result.meta.call_id, error })
-                }),
+                cause: result
+                    .meta
+                    .operation
+                    .map(|operation| Box::new(Cause { operation, call_id: result.meta.call_id, error })),
             };
             Err(RpcError { code: rpc_code::HOST_CALL_FAILED, message, data: to_raw_value(&data).ok() })
         }

@@ -31,7 +31,9 @@ impl Engine {
         let digests = digests(config.plugins.values().map(plugin_file).collect()).await;
         let plugins = config.plugins.values().map(|plugin| listing(plugin, &views, &snapshot, &digests));
         ListReport {
-            plugins: plugins.filter(|plugin| params.state.is_none_or(|state| state == plugin.state)).collect(),
+            plugins: plugins
+                .filter(|plugin| params.state.is_none_or(|state| state == plugin.state))
+                .collect(),
             config: config.file.as_ref().map(|file| file.display().to_string()),
             looked_in: config.scan_dirs.iter().map(|dir| dir.display().to_string()).collect(),
             skipped: config.skipped.clone(),
@@ -94,7 +96,9 @@ impl Engine {
                 let id = &operation.id;
                 Ok((id.plugin.to_string(), Some(id.operation.to_string())))
             }
-            Err(ambiguous) if ambiguous.code == plugd_protocol::ErrorKind::AmbiguousOperation.code() => Err(ambiguous),
+            Err(ambiguous) if ambiguous.code == plugd_protocol::ErrorKind::AmbiguousOperation.code() => {
+                Err(ambiguous)
+            }
             Err(_unknown) => Err(self.unknown_plugin(name)),
         }
     }
@@ -167,7 +171,10 @@ fn listing(
     let path = plugin_file(plugin);
     let operations = manifest.map(|manifest| {
         let listed = |operation: &plugd_protocol::Operation| OperationListing {
-            id: plugd_protocol::OperationId { plugin: plugin.name.clone(), operation: operation.name.clone() },
+            id: plugd_protocol::OperationId {
+                plugin: plugin.name.clone(),
+                operation: operation.name.clone(),
+            },
             description: operation.description.clone(),
         };
         manifest.operations.iter().map(listed).collect()
@@ -189,7 +196,11 @@ fn listing(
 
 /// What the machine calls ready is busy while calls are in flight.
 fn shown_state(view: &PluginView) -> PluginState {
-    if view.view.state == PluginState::Ready && view.in_flight > 0 { PluginState::Busy } else { view.view.state }
+    if view.view.state == PluginState::Ready && view.in_flight > 0 {
+        PluginState::Busy
+    } else {
+        view.view.state
+    }
 }
 
 fn status(view: PluginView, snapshot: &Snapshot) -> PluginStatus {
@@ -225,7 +236,8 @@ pub(crate) fn start_report(views: Vec<PluginView>) -> StartReport {
 
 /// What a reload of the whole configuration changed.
 pub(crate) fn reloaded(before: &[PluginSpec], after: &[PluginSpec], config_generation: u64) -> ReloadReport {
-    let find = |specs: &[PluginSpec], name: &PluginName| specs.iter().find(|spec| spec.spec.name == *name).cloned();
+    let find =
+        |specs: &[PluginSpec], name: &PluginName| specs.iter().find(|spec| spec.spec.name == *name).cloned();
     let names = |specs: &[PluginSpec], keep: &dyn Fn(&PluginSpec) -> bool| {
         specs.iter().filter(|spec| keep(spec)).map(|spec| spec.spec.name.clone()).collect::<Vec<_>>()
     };

@@ -56,7 +56,8 @@ impl Logs {
     pub(crate) fn open(dir: PathBuf, size_max: u64) -> io::Result<Logs> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
         let (jobs, inbox) = mpsc::sync_channel(LINES_QUEUED);
-        let mut writer = Writer { dir: dir.clone(), file_max: size_max / 2, files: HashMap::new(), failing: false };
+        let mut writer =
+            Writer { dir: dir.clone(), file_max: size_max / 2, files: HashMap::new(), failing: false };
         std::thread::Builder::new().name("plugd-logs".to_owned()).spawn(move || {
             while let Ok(job) = inbox.recv() {
                 writer.perform(job);

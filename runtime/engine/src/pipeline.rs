@@ -85,7 +85,8 @@ impl Engine {
         let arguments = arguments(request.arguments.take())?;
         check(&operation, &arguments)?;
 
-        let (_listed, cancelled) = self.shared().calls.enter(&trail.call_id, operation.id.clone(), unix_now());
+        let (_listed, cancelled) =
+            self.shared().calls.enter(&trail.call_id, operation.id.clone(), unix_now());
         let delivered = AtomicBool::new(false);
         let run = self.queue_and_run(operation, arguments, &request, trail, &delivered);
         let cancelled = async {
@@ -105,7 +106,11 @@ impl Engine {
     }
 
     /// Finds the operation; a plugin that was never described is described first.
-    async fn resolve(&self, name: &str, deadline: Option<Instant>) -> Result<Arc<RegisteredOperation>, CallError> {
+    async fn resolve(
+        &self,
+        name: &str,
+        deadline: Option<Instant>,
+    ) -> Result<Arc<RegisteredOperation>, CallError> {
         let registry = &self.shared().registry;
         if let Some(operation) = registry.snapshot().operation(name) {
             return Ok(Arc::clone(operation));
@@ -130,7 +135,8 @@ impl Engine {
                 .find(|bad| name.ends_with(&format!(".{}", bad.name)))
                 .map(|bad| {
                     let message = format!("{name} is quarantined: {}", bad.reason);
-                    CallError::new(ErrorKind::UnknownOperation, message).hint("the plugin's author must mend it")
+                    CallError::new(ErrorKind::UnknownOperation, message)
+                        .hint("the plugin's author must mend it")
                 })
                 .unwrap_or_else(|| snapshot.unknown(name))),
             None => Err(self.undescribed(&plugin).await),
@@ -139,10 +145,13 @@ impl Engine {
 
     /// Why a plugin is not described, as an error for a call to it.
     async fn undescribed(&self, plugin: &PluginName) -> CallError {
-        let patience = Patience { hard: Some(Instant::now()), unavailable: Duration::ZERO, queue: Duration::ZERO };
+        let patience =
+            Patience { hard: Some(Instant::now()), unavailable: Duration::ZERO, queue: Duration::ZERO };
         match self.plugins().admit(plugin, patience).await {
             Err(failure) => not_admitted(plugin, failure),
-            Ok(_lease) => CallError::new(ErrorKind::Internal, format!("{plugin} is ready without a manifest")),
+            Ok(_lease) => {
+                CallError::new(ErrorKind::Internal, format!("{plugin} is ready without a manifest"))
+            }
         }
     }
 
@@ -163,7 +172,8 @@ impl Engine {
             let message = format!("{plugin} does not require {target}, so it may not call {}", operation.id);
             return Err(CallError::new(ErrorKind::UndeclaredDependency, message));
         }
-        let depth_max = configured.map_or(Limits::default().call_depth, |configured| configured.limits.call_depth);
+        let depth_max =
+            configured.map_or(Limits::default().call_depth, |configured| configured.limits.call_depth);
         if lineage.depth() >= depth_max as usize {
             let message = format!("this call has come through {} plugins already", lineage.depth());
             return Err(CallError::new(ErrorKind::CallTooDeep, message));
@@ -309,7 +319,8 @@ fn check(operation: &RegisteredOperation, arguments: &RawValue) -> Result<(), Ca
 fn in_words(problem: &plugd_protocol::error::ArgumentProblem) -> String {
     let place = if problem.path.is_empty() { "arguments" } else { problem.path.trim_start_matches('/') };
     let got = problem.got.as_deref().map(|got| format!(", got {got}")).unwrap_or_default();
-    let near = problem.suggestion.as_deref().map(|near| format!(" (did you mean {near}?)")).unwrap_or_default();
+    let near =
+        problem.suggestion.as_deref().map(|near| format!(" (did you mean {near}?)")).unwrap_or_default();
     format!("{place}: expected {}{got}{near}", problem.expected)
 }
 
@@ -363,9 +374,14 @@ impl<'a> Trail<'a> {
                 next_actions: answered.next_actions.as_deref().map(next_actions).unwrap_or_default(),
                 meta,
             },
-            Err(error) => {
-                CallResult { status, data: None, summary: None, error: Some(error), next_actions: Vec::new(), meta }
-            }
+            Err(error) => CallResult {
+                status,
+                data: None,
+                summary: None,
+                error: Some(error),
+                next_actions: Vec::new(),
+                meta,
+            },
         }
     }
 

@@ -142,7 +142,9 @@ impl Snapshot {
         let error = CallError::new(ErrorKind::UnknownOperation, format!("there is no operation {name:?}"));
         let candidates = self.operations.keys().chain(self.bare.keys()).map(String::as_str);
         match nearest(name, candidates) {
-            Some(near) => error.hint(format!("did you mean {near}? It was not run; `plugd list` shows what there is")),
+            Some(near) => {
+                error.hint(format!("did you mean {near}? It was not run; `plugd list` shows what there is"))
+            }
             None => error,
         }
     }

@@ -19,7 +19,12 @@ pub(crate) fn plugin_specs(config: &Config, environment: &Environment, opening: 
     config.plugins.values().map(|plugin| plugin_spec(config, plugin, environment, opening)).collect()
 }
 
-fn plugin_spec(config: &Config, plugin: &PluginConfig, environment: &Environment, opening: Opening) -> PluginSpec {
+fn plugin_spec(
+    config: &Config,
+    plugin: &PluginConfig,
+    environment: &Environment,
+    opening: Opening,
+) -> PluginSpec {
     let eager = plugin.start == StartMode::Eager && opening == Opening::Everything;
     let settings = RunSettings {
         launch: Launch {
@@ -65,7 +70,8 @@ pub(crate) fn data_dir(config: &Config, plugin: &PluginName) -> PathBuf {
 
 /// The file that a plugin is: its script where an interpreter runs one, its program otherwise.
 pub(crate) fn plugin_file(plugin: &PluginConfig) -> PathBuf {
-    let script = plugin.command.iter().skip(1).map(|argument| plugin.cwd.join(argument)).find(|path| path.is_file());
+    let script =
+        plugin.command.iter().skip(1).map(|argument| plugin.cwd.join(argument)).find(|path| path.is_file());
     script.unwrap_or_else(|| plugin.program.clone())
 }
 

@@ -14,8 +14,8 @@ use super::door::{Availability, Door, RunDoor, until};
 use super::exit::ExitRecord;
 use super::host::{Host, RunEvent};
 use super::launch::Spawner;
-use super::plugins::{GraphView, PluginSpec, PluginView};
-use super::run::{self, Report, RunParts, RunSettings};
+use super::plugins::{GraphView, PluginSpec, PluginView, RunSettings};
+use super::run::{self, Report, RunParts};
 use super::waiters::{Goal, Reply, Waiter, Waiters, stopped};
 use crate::machine::{Action, Edge, Event, Fact, Generation, Supervisor, View};
 

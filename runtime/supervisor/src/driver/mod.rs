@@ -16,6 +16,7 @@
 
 mod control;
 mod door;
+mod ending;
 mod exit;
 mod host;
 mod in_flight;

@@ -2,23 +2,47 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use plugd_protocol::PluginName;
 use plugd_protocol::control::{GraphEdge, Stopped};
+use plugd_protocol::plugin::LogLevel;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::control::{self, Command};
 use super::door::{Door, Lease, NotAdmitted, Patience};
 use super::exit::ExitRecord;
 use super::host::Host;
-use super::launch::Spawner;
-pub use super::run::RunSettings;
+use super::launch::{Launch, Spawner};
 use crate::machine::{Spec, View};
 
 /// Commands waiting for the control task; a sender waits when it is full.
 const COMMANDS_QUEUED: usize = 64;
+
+/// What a run needs to know of its plugin's configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunSettings {
+    /// How its process is made.
+    pub launch: Launch,
+    /// The plugin's own folder.
+    pub data_dir: PathBuf,
+    /// The language it is to speak.
+    pub locale: String,
+    /// The least level it should log.
+    pub log_level: LogLevel,
+    /// The longest frame in either direction, in bytes.
+    pub frame_limit: usize,
+    /// How long a cancelled call may hold the last lane.
+    pub cancel_grace: Duration,
+    /// After how long without calls it is stopped.
+    pub idle_timeout: Option<Duration>,
+    /// Whether the first stray line is a violation.
+    pub strict: bool,
+    /// How many calls may wait for it.
+    pub queue_length: u32,
+}
 
 /// One configured plugin: what the machine and what its runs need to know.
 #[derive(Debug, Clone, PartialEq)]

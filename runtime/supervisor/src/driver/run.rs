@@ -4,7 +4,6 @@
 //! straight into the pipe while the plugin reads and are kept, bounded, while it does not. So
 //! neither direction can hold up the other, and no call waits for another plugin's pipe.
 
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,46 +22,18 @@ use tokio::io::AsyncReadExt;
 use tokio::sync::mpsc;
 use tokio::time::Sleep;
 
-use super::door::{RunCall, RunDoor, RunFailure};
-use super::exit::{self, ExitRecord};
+use super::door::{RunCall, RunDoor};
+use super::exit::ExitRecord;
 use super::host::{Host, HostReply};
 use super::in_flight::InFlight;
-use super::launch::{Launch, Pipes, Process, Spawner};
-use super::log_lines::{LineBudget, LineSplitter, Tail, unix_now};
+use super::launch::{Pipes, Process, Spawner};
+use super::log_lines::{LineBudget, LineSplitter, Tail};
 use super::outbound::Outbound;
+use super::plugins::RunSettings;
 use crate::machine::{Fact, Generation, StopReason};
 
 /// Answers to `host/call`s on their way back; as many calls of one run can be outside at once.
 pub(super) const HOST_CALLS_MAX: usize = 64;
-
-/// How much is read from a dead plugin's pipes at most, where a grandchild goes on writing.
-const LAST_WORDS_MAX: usize = 32 * 1024 * 1024;
-
-/// How much is taken from stderr in one turn.
-const STDERR_READ: usize = 16 * 1024;
-
-/// What a run needs to know of its plugin's configuration.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunSettings {
-    /// How its process is made.
-    pub launch: Launch,
-    /// The plugin's own folder.
-    pub data_dir: PathBuf,
-    /// The language it is to speak.
-    pub locale: String,
-    /// The least level it should log.
-    pub log_level: LogLevel,
-    /// The longest frame in either direction, in bytes.
-    pub frame_limit: usize,
-    /// How long a cancelled call may hold the last lane.
-    pub cancel_grace: Duration,
-    /// After how long without calls it is stopped.
-    pub idle_timeout: Option<Duration>,
-    /// Whether the first stray line is a violation.
-    pub strict: bool,
-    /// How many calls may wait for it.
-    pub queue_length: u32,
-}
 
 /// What the control task tells a run.
 #[derive(Debug)]
@@ -117,12 +88,12 @@ pub(super) struct Run {
     pub(super) described: bool,
     pub(super) ready: bool,
     draining: bool,
-    stopping: Option<StopReason>,
+    pub(super) stopping: Option<StopReason>,
     pub(super) fault: Option<String>,
     pub(super) budget: LineBudget,
     pub(super) strays_in_a_row: u32,
     pub(super) first_stray: Option<String>,
-    tail: Tail,
+    pub(super) tail: Tail,
     last_activity: Instant,
     /// The next thing due; may be early, never late.
     due: Option<Instant>,
@@ -293,7 +264,7 @@ impl Run {
         });
     }
 
-    async fn send_seen(&mut self) {
+    pub(super) async fn send_seen(&mut self) {
         for report in self.seen.drain(..) {
             // The control task outlives its runs, or nobody is left to tell.
             let _gone = self.facts.send(report).await;
@@ -454,85 +425,5 @@ impl Run {
                 sleep.as_mut().reset(due.into());
             }
         }
-    }
-
-    fn read_stderr(&mut self, splitter: &mut LineSplitter, buffer: &mut Vec<u8>) {
-        let mut lines = Vec::new();
-        splitter.push(buffer, |line| lines.push(line));
-        buffer.clear();
-        if buffer.capacity() < STDERR_READ {
-            buffer.reserve(STDERR_READ);
-        }
-        for line in lines {
-            self.log_stderr(line);
-        }
-    }
-
-    fn log_stderr(&mut self, line: String) {
-        self.tail.push(&line);
-        self.log_in_call(LogStream::Stderr, LogLevel::Info, line);
-    }
-
-    /// Reads what the process left in its pipes; a grandchild may hold them open for ever.
-    fn last_words(
-        &mut self,
-        decoder: &mut Decoder,
-        stdout: &mut tokio::net::unix::pipe::Receiver,
-        splitter: &mut LineSplitter,
-        stderr: &mut tokio::net::unix::pipe::Receiver,
-    ) {
-        let mut left = LAST_WORDS_MAX;
-        while left > 0 {
-            match stdout.try_read_buf(decoder.room()) {
-                Ok(count) if count > 0 => left = left.saturating_sub(count),
-                _ => break,
-            }
-            self.read_frames(decoder);
-        }
-        self.read_last_frame(decoder);
-        let mut buffer = Vec::with_capacity(STDERR_READ);
-        while left > 0 {
-            match stderr.try_read_buf(&mut buffer) {
-                Ok(count) if count > 0 => left = left.saturating_sub(count),
-                _ => break,
-            }
-            self.read_stderr(splitter, &mut buffer);
-        }
-        if let Some(line) = splitter.finish() {
-            self.log_stderr(line);
-        }
-    }
-
-    /// Takes the exit status, answers every call that is still open, and reports the end.
-    async fn finish(&mut self, process: &mut Process, mut calls: mpsc::Receiver<RunCall>) {
-        self.door.lanes.close();
-        calls.close();
-        let exit = match process.reap() {
-            Ok(status) => exit::from_status(status),
-            Err(error) => {
-                tracing::error!(plugin = %self.plugin, %error, "the exit status is lost");
-                crate::machine::Exit::Code(-1)
-            }
-        };
-        let record = ExitRecord {
-            generation: self.generation,
-            exit,
-            at: unix_now(),
-            stderr_tail: self.tail.lines(),
-            first_stray: self.first_stray.take(),
-        };
-        for mut call in self.calls.drain() {
-            call.answer(Err(RunFailure::Died {
-                exit: record.clone(),
-                fault: self.fault.clone(),
-                stopping: self.stopping,
-            }));
-        }
-        self.door.in_flight.store(0, Ordering::Relaxed);
-        self.report(Fact::Exited(exit));
-        if let Some(report) = self.seen.last_mut() {
-            report.exit = Some(record);
-        }
-        self.send_seen().await;
     }
 }

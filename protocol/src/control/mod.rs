@@ -1,0 +1,239 @@
+//! The control API: what a client and the daemon say to each other.
+//!
+//! JSON-RPC 2.0 over the daemon's Unix socket, by HTTP POST to `/` or by WebSocket. Methods are
+//! the command line's verbs, params its options. A call always yields a
+//! [`CallResult`](crate::result::CallResult); JSON-RPC errors are for malformed requests and for
+//! commands that cannot be carried out, whose `data` is a [`CallError`](crate::error::CallError).
+
+mod history;
+mod listing;
+mod status;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+pub use history::{Event, EventsParams, LogEntry, LogStream, LogsParams};
+pub use listing::{
+    DescribeParams, Description, ListParams, ListReport, OperationListing, PluginListing, Skipped, Source,
+};
+pub use status::{
+    ActiveCall, DaemonStatus, ExitReport, Health, PluginState, PluginStatus, StatusParams, StatusReport,
+};
+
+use crate::name::{CallId, PluginName};
+
+/// The names of the methods.
+pub mod method {
+    /// Run an operation: [`CallParams`](super::CallParams) → `CallResult`.
+    pub const CALL: &str = "call";
+    /// Stop a call: [`CancelParams`](super::CancelParams) → [`CancelReport`](super::CancelReport).
+    pub const CANCEL: &str = "cancel";
+    /// How everything is: [`StatusParams`](super::StatusParams) → [`StatusReport`](super::StatusReport).
+    pub const STATUS: &str = "status";
+    /// What there is: [`ListParams`](super::ListParams) → [`ListReport`](super::ListReport).
+    pub const LIST: &str = "list";
+    /// One plugin or operation: [`DescribeParams`](super::DescribeParams) → [`Description`](super::Description).
+    pub const DESCRIBE: &str = "describe";
+    /// Start plugins: [`PluginsParams`](super::PluginsParams) → [`StartReport`](super::StartReport).
+    pub const START: &str = "start";
+    /// Stop plugins and keep them stopped: [`PluginsParams`](super::PluginsParams) → [`StopReport`](super::StopReport).
+    pub const STOP: &str = "stop";
+    /// Stop and start plugins: [`PluginsParams`](super::PluginsParams) → [`StartReport`](super::StartReport).
+    pub const RESTART: &str = "restart";
+    /// Apply the config, or take up one plugin anew: [`ReloadParams`](super::ReloadParams) → [`ReloadReport`](super::ReloadReport).
+    pub const RELOAD: &str = "reload";
+    /// Stop everything and leave: no params → [`StopReport`](super::StopReport).
+    pub const SHUTDOWN: &str = "shutdown";
+    /// Log entries: [`LogsParams`](super::LogsParams) → a list of [`LogEntry`](super::LogEntry).
+    pub const LOGS: &str = "logs";
+    /// Subscribe to log entries; notifications are called `logs`.
+    pub const LOGS_SUBSCRIBE: &str = "logs.subscribe";
+    /// End that subscription.
+    pub const LOGS_UNSUBSCRIBE: &str = "logs.unsubscribe";
+    /// The latest events: [`EventsParams`](super::EventsParams) → a list of [`Event`](super::Event).
+    pub const EVENTS: &str = "events";
+    /// Subscribe to events; notifications are called `events`.
+    pub const EVENTS_SUBSCRIBE: &str = "events.subscribe";
+    /// End that subscription.
+    pub const EVENTS_UNSUBSCRIBE: &str = "events.unsubscribe";
+    /// Who requires whom: no params → [`GraphReport`](super::GraphReport).
+    pub const GRAPH: &str = "graph";
+    /// This API as an OpenRPC document.
+    pub const DISCOVER: &str = "rpc.discover";
+}
+
+/// Milliseconds since 1970-01-01T00:00:00Z.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct UnixMillis(pub u64);
+
+/// Params of `call`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CallParams {
+    /// `plugin.operation`, or an operation's bare name while it is unambiguous.
+    pub operation: String,
+    /// An object; absent or `null` is `{}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
+    pub arguments: Option<Box<RawValue>>,
+    /// Milliseconds for everything together, starting the plugin included; at most an hour.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// The session it belongs to, handed on to the plugin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// W3C trace context, handed on to the plugin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
+}
+
+impl CallParams {
+    /// A call without arguments.
+    pub fn new(operation: impl Into<String>) -> CallParams {
+        CallParams {
+            operation: operation.into(),
+            arguments: None,
+            timeout_ms: None,
+            session: None,
+            traceparent: None,
+        }
+    }
+
+    /// The same call with these arguments, as JSON text.
+    ///
+    /// # Errors
+    /// When the text is not JSON.
+    pub fn arguments(mut self, json: &str) -> serde_json::Result<CallParams> {
+        self.arguments = Some(RawValue::from_string(json.to_owned())?);
+        Ok(self)
+    }
+}
+
+/// Params of `cancel`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CancelParams {
+    /// The call to stop.
+    pub call_id: CallId,
+}
+
+/// The answer to `cancel`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct CancelReport {
+    /// The call.
+    pub call_id: CallId,
+    /// Whether it was still running.
+    pub cancelled: bool,
+}
+
+/// Params of `start`, `stop` and `restart`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PluginsParams {
+    /// Which plugins.
+    pub plugins: Vec<PluginName>,
+}
+
+/// The answer to `start` and `restart`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct StartReport {
+    /// Each plugin asked for, in the state it came to.
+    pub plugins: Vec<PluginStatus>,
+}
+
+/// The answer to `stop` and `shutdown`: each plugin that was running, in the order they ended.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct StopReport {
+    /// How each ended.
+    pub plugins: Vec<Stopped>,
+}
+
+/// How one plugin was stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Stopped {
+    /// Which.
+    pub name: PluginName,
+    /// How it ended.
+    pub ended: Ended,
+    /// How long that took, in milliseconds.
+    pub took_ms: u64,
+}
+
+/// What made a plugin end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// It was not running.
+    NotRunning,
+    /// It left when asked.
+    Exited,
+    /// SIGTERM ended it.
+    Terminated,
+    /// SIGKILL ended it.
+    Killed,
+    /// Not even that.
+    Unkillable,
+}
+
+/// Params of `reload`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReloadParams {
+    /// Only this plugin, even if nothing about it changed; otherwise the config file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plugin: Option<PluginName>,
+}
+
+/// The answer to `reload`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ReloadReport {
+    /// How often the configuration was applied, this time included.
+    pub config_generation: u64,
+    /// Plugins that are new.
+    pub added: Vec<PluginName>,
+    /// Plugins that are gone.
+    pub removed: Vec<PluginName>,
+    /// Plugins that were taken up anew.
+    pub changed: Vec<PluginName>,
+    /// Plugins that were not touched.
+    pub unchanged: Vec<PluginName>,
+}
+
+/// The answer to `graph`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct GraphReport {
+    /// Every plugin in the order they start, with its level.
+    pub nodes: Vec<GraphNode>,
+    /// Who requires whom.
+    pub edges: Vec<GraphEdge>,
+    /// Each cycle, as the path round it.
+    pub cycles: Vec<Vec<PluginName>>,
+}
+
+/// A plugin in the graph.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct GraphNode {
+    /// Its name.
+    pub name: PluginName,
+    /// Its state.
+    pub state: PluginState,
+    /// The level it starts in; 0 requires nothing. Absent for what can never start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<u32>,
+}
+
+/// A requirement in the graph.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct GraphEdge {
+    /// Who requires.
+    pub from: PluginName,
+    /// Whom.
+    pub to: PluginName,
+    /// The versions that will do.
+    pub version: String,
+    /// Whether it can do without.
+    pub optional: bool,
+    /// Whether there is no such plugin.
+    pub missing: bool,
+}

@@ -1,0 +1,168 @@
+//! How the program and its plugins are.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::UnixMillis;
+use crate::name::{CallId, OperationId, PluginName};
+
+/// Params of `status`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StatusParams {
+    /// Only this plugin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plugin: Option<PluginName>,
+}
+
+/// The answer to `status`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct StatusReport {
+    /// The program itself.
+    pub daemon: DaemonStatus,
+    /// Every plugin, by name.
+    pub plugins: Vec<PluginStatus>,
+}
+
+/// How the program itself is.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct DaemonStatus {
+    /// Its version.
+    pub version: String,
+    /// Its process.
+    pub pid: u32,
+    /// `ok`, or `degraded` while a plugin is failed, disabled or blocked.
+    pub health: Health,
+    /// The config file in use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<String>,
+    /// The control socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub socket: Option<String>,
+    /// How often the configuration was applied.
+    pub config_generation: u64,
+    /// Since when it is up.
+    pub since: UnixMillis,
+    /// Calls in flight or waiting.
+    pub calls: Vec<ActiveCall>,
+}
+
+/// Whether everything that should run can.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Health {
+    /// Yes.
+    Ok,
+    /// Some plugin cannot.
+    Degraded,
+}
+
+/// A call that has not ended.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ActiveCall {
+    /// Its id.
+    pub call_id: CallId,
+    /// What was called.
+    pub operation: OperationId,
+    /// Since when.
+    pub since: UnixMillis,
+}
+
+/// The state a plugin is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PluginState {
+    /// Known, never started.
+    Registered,
+    /// Its process runs and is not ready yet.
+    Starting,
+    /// Ready for calls.
+    Ready,
+    /// Ready, with calls in flight.
+    Busy,
+    /// Not running; the first call starts it.
+    Idle,
+    /// It failed and is about to be started again.
+    Backoff,
+    /// Something it requires is not there.
+    Blocked,
+    /// It cannot be used until its configuration or its program changes.
+    Disabled,
+    /// It was given up.
+    Failed,
+    /// It is being stopped.
+    Stopping,
+    /// An operator stopped it.
+    Stopped,
+}
+
+/// How one plugin is.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct PluginStatus {
+    /// Its name.
+    pub name: PluginName,
+    /// Its state.
+    pub state: PluginState,
+    /// Why it is in that state, where it is not plain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What it waits for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits_for: Vec<PluginName>,
+    /// Its version, once it was described.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Its process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// Which run it is in; 0 before the first.
+    pub generation: u64,
+    /// Since when it is in its state.
+    pub since: UnixMillis,
+    /// How often it was started to serve; being described does not count.
+    pub starts: u64,
+    /// Restarts nobody asked for that count towards giving up.
+    pub restarts: u32,
+    /// When it will be tried again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_start: Option<UnixMillis>,
+    /// How its last run ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_exit: Option<ExitReport>,
+    /// How long `describe` took last, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub describe_ms: Option<u64>,
+    /// How long `init` took last, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub init_ms: Option<u64>,
+    /// Calls it takes at once.
+    pub concurrency: u32,
+    /// Calls in flight.
+    pub in_flight: u32,
+    /// Calls waiting.
+    pub queued: u32,
+    /// Lines on stdout that were no messages.
+    pub stray_lines: u64,
+    /// Answers nobody waited for: late, unknown or given twice.
+    pub unmatched_answers: u64,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ExitReport {
+    /// Which run.
+    pub generation: u64,
+    /// In words: `exit status 3`, `killed by signal 9 (SIGKILL)`.
+    pub text: String,
+    /// The exit code, where it exited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<i32>,
+    /// The signal, where one ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// When.
+    pub at: UnixMillis,
+    /// The last lines on its stderr.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stderr_tail: Vec<String>,
+}

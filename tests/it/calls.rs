@@ -1,0 +1,1 @@
+//! Running calls: failure, deadlines, cancel, isolation.

@@ -1,0 +1,5 @@
+//! Public bug reports of systems like this one, each with the right outcome.
+
+mod encoding;
+mod framing;
+mod payloads;

@@ -1,0 +1,1 @@
+//! The command line: argument forms, output, exit codes.

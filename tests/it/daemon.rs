@@ -1,0 +1,1 @@
+//! The daemon: socket, detaching, signals, the control API.

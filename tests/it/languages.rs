@@ -1,0 +1,1 @@
+//! Plugins in languages nobody here wrote an SDK for.

@@ -1,0 +1,1 @@
+//! Lives of plugins: stages, states, restarts, stops.

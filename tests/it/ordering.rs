@@ -1,0 +1,1 @@
+//! Dependencies and the order that follows from them.
