@@ -55,7 +55,7 @@ tools:
 examples:
 	@for name in tickets trip; do \
 	  mkdir -p example-plugins/$$name/bin && \
-	  install -m 755 "$(TARGET_DIR)/debug/plugd-example-$$name" example-plugins/$$name/bin/$$name || exit 1; \
+	  install -m 755 "$(TARGET_DIR)/debug/$$name" example-plugins/$$name/bin/$$name || exit 1; \
 	done
 
 release:

@@ -6,5 +6,5 @@ mod sandbox;
 mod wait;
 
 pub use daemon::Daemon;
-pub use sandbox::{Ran, Sandbox};
+pub use sandbox::{Ran, Sandbox, plugd};
 pub use wait::{alive, eventually, group_members};

@@ -111,6 +111,14 @@ impl Sandbox {
         format!("[plugins.{name}]\ncommand = [\"python3\", \"main.py\"]\ncwd = \"plugins/{name}\"\n")
     }
 
+    /// Writes the plugin of the fixture `bare.sh` as `plugins/NAME/main.sh`.
+    ///
+    /// It is the quickest to start. Its `[plugins.NAME]` table is returned.
+    pub fn shell(&self, name: &str) -> String {
+        self.fixture("bare.sh", &format!("plugins/{name}/main.sh"));
+        format!("[plugins.{name}]\ncommand = [\"sh\", \"main.sh\"]\ncwd = \"plugins/{name}\"\n")
+    }
+
     /// What a file here says; empty if it is not there.
     pub fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path().join(name)).unwrap_or_default()

@@ -1,4 +1,6 @@
 //! The control socket with a real engine and a real plugin behind it.
+// clippy knows the tests by their attribute and not what they share.
+#![allow(clippy::unwrap_used)]
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -195,4 +197,22 @@ async fn shutdown_is_answered_when_the_socket_is_free_for_the_next_daemon() {
     ControlSocket::bind(&world.socket).expect("nobody holds it");
     assert!(matches!(Client::connect(Path::new(&world.socket)).await, Err(ConnectError::NotRunning { .. })));
     world.daemon.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn every_method_of_the_open_rpc_document_is_there_and_refuses_unknown_params() {
+    let world = World::new().await;
+    let mut stream = UnixStream::connect(&world.socket).await.unwrap();
+    let document = ask(&mut stream, r#"{"jsonrpc":"2.0","id":1,"method":"rpc.discover"}"#).await;
+    let methods = document["result"]["methods"].as_array().unwrap();
+    let names = methods.iter().map(|method| method["name"].as_str().unwrap());
+    for name in names.filter(|name| !name.contains("subscribe")) {
+        let request =
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{name}","params":{{"no_such_field":1}}}}"#);
+        let answer = ask(&mut stream, &request).await;
+        assert_eq!(answer["error"]["code"], -32602, "{name}: {answer}");
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(message.contains("no_such_field"), "{name}: {message}");
+    }
+    world.end().await;
 }

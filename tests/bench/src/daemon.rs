@@ -37,7 +37,7 @@ impl Daemon {
     pub(crate) fn start(programs: &Programs) -> io::Result<Daemon> {
         let folder = TempDir::new()?;
         let config = format!(
-            "[daemon]\nsocket = \"plugd.sock\"\nstate_dir = \"state\"\n\n{}start = \"eager\"\nconcurrency = 64\n",
+            "[daemon]\nsocket = \"run/plugd.sock\"\nstate_dir = \"state\"\n\n{}start = \"eager\"\nconcurrency = 64\n",
             plugin_config("echo", &programs.echo_plugin)
         );
         std::fs::write(folder.path().join("plugd.toml"), config)?;
@@ -70,7 +70,7 @@ impl Daemon {
     }
 
     fn socket(&self) -> PathBuf {
-        self.folder.path().join("plugd.sock")
+        self.folder.path().join("run/plugd.sock")
     }
 
     /// One `plugd call`, from its start to its end.

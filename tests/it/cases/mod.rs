@@ -2,4 +2,6 @@
 
 mod encoding;
 mod framing;
+mod garbage;
 mod payloads;
+mod wire;

@@ -75,13 +75,13 @@ fn assemble(
     let global = file.limits.unwrap_or_default();
     let full_path = path.and_then(Path::file_name).map(|name| dir.join(name));
     let places = Places::of(full_path.as_deref(), environment);
-    let state_dir = daemon.state_dir.map(|written| dir.join(written)).or(places.state_dir.clone());
+    let state_dir = daemon.state_dir.map(|written| under(&dir, written)).or(places.state_dir.clone());
     let state_dir = state_dir.unwrap_or_else(|| {
         let message = "neither HOME nor XDG_STATE_HOME is set: set state_dir under [daemon]";
         problems.push(problem(path, None, "daemon.state_dir", message));
         PathBuf::new()
     });
-    let socket = daemon.socket.map_or_else(|| places.socket(&state_dir), |written| dir.join(written));
+    let socket = daemon.socket.map_or_else(|| places.socket(&state_dir), |written| under(&dir, written));
     check_socket(&socket, path, &mut problems);
 
     let scan_dirs: Vec<PathBuf> = file
@@ -89,7 +89,7 @@ fn assemble(
         .and_then(|scan| scan.dirs)
         .unwrap_or_default()
         .iter()
-        .map(|written| dir.join(written))
+        .map(|written| under(&dir, written))
         .collect();
     let mut findings = scan(&scan_dirs);
     problems.append(&mut findings.problems);
@@ -196,7 +196,7 @@ fn merge(
                 continue;
             }
             None => {
-                let folder = form.cwd.as_ref().map_or_else(|| dir.to_owned(), |cwd| dir.join(cwd));
+                let folder = form.cwd.as_ref().map_or_else(|| dir.to_owned(), |cwd| under(dir, cwd));
                 let source = Source::Config { file: file.display().to_string() };
                 Entry { form, source, folder, file: file.clone(), line: Some(line) }
             }
@@ -236,8 +236,8 @@ fn duplicate(
 /// What the file says of a scanned plugin, laid over what its own folder says.
 fn over_scanned(written: PluginFile, scanned: Scanned, dir: &Path) -> Entry {
     let folder = match (&written.cwd, &scanned.form.cwd) {
-        (Some(cwd), _) => dir.join(cwd),
-        (None, Some(cwd)) => scanned.folder.join(cwd),
+        (Some(cwd), _) => under(dir, cwd),
+        (None, Some(cwd)) => under(&scanned.folder, cwd),
         (None, None) => scanned.folder.clone(),
     };
     let own_file = scanned.path.join(super::scan::PLUGIN_FILE);
@@ -311,7 +311,7 @@ fn manifest(
 fn program(plugin: &PluginConfig, host: &Environment) -> PathBuf {
     let Some(word) = plugin.command.first() else { return PathBuf::new() };
     if word.contains('/') {
-        return plugin.cwd.join(word);
+        return under(&plugin.cwd, word);
     }
     let variables = plugin.environment(host);
     let path = variables.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_str());
@@ -320,6 +320,11 @@ fn program(plugin: &PluginConfig, host: &Environment) -> PathBuf {
         .map(|dir| Path::new(dir).join(word))
         .find(|candidate| is_executable(candidate))
         .unwrap_or_else(|| PathBuf::from(word))
+}
+
+/// A path as written, from a folder on; a `.` in it says nothing and is left out.
+fn under(dir: &Path, written: impl AsRef<Path>) -> PathBuf {
+    dir.join(written).components().collect()
 }
 
 fn is_executable(path: &Path) -> bool {

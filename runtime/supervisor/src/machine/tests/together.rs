@@ -287,6 +287,7 @@ fn leaving_stops_dependents_first() {
         a described | init a#1
         a initialised | a:ready
         shutdown | drain a#1 a:stopping
+        b idle |
         want d |
         a drained | ask a#1 exit 5s
         a exited 0 | drain b#1 b:stopping a:stopped
