@@ -254,6 +254,10 @@ error_kinds! {
     Internal = 9001, "internal", Internal, retryable: false, hint: "this is a fault in plugd; please report it with the log";
     /// The daemon could not be reached.
     DaemonUnreachable = 9002, "daemon_unreachable", Internal, retryable: true, hint: "start it with `plugd serve`";
+    /// Another daemon serves that socket.
+    AlreadyRunning = 9003, "already_running", Internal, retryable: false, hint: "`plugd status` shows how it is";
+    /// The daemon cannot serve here.
+    CannotServe = 9004, "cannot_serve", Internal, retryable: false, hint: "mend what the message names, then serve again";
 }
 
 impl CallError {

@@ -119,7 +119,11 @@ async fn x2_a_crash_fails_its_own_call_at_once_and_no_other() {
     let began = Instant::now();
     kill(pid, Signal::KILL);
     let failed = victim.await.expect("it ends");
-    assert!(began.elapsed() < Duration::from_secs(5), "told at once, not at the deadline: {:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_secs(5),
+        "told at once, not at the deadline: {:?}",
+        began.elapsed()
+    );
     let error = failed.error.expect("an error");
     assert_eq!((error.code, error.name.as_str()), (6001, "plugin_died"), "{error:?}");
     assert!(error.message.contains("signal 9") || error.message.contains("SIGKILL"), "{}", error.message);
@@ -161,7 +165,8 @@ fn x4_a_plugin_that_obeys_a_cancel_goes_on_in_the_same_process() {
     let sandbox = odd("");
     let daemon = sandbox.serve();
     let before = daemon.json(&["call", "odd.pid"])["data"].clone();
-    let result = daemon.plugd(&["--output", "json", "call", "odd.obey", "--timeout", "300ms"]).expect(5).json();
+    let result =
+        daemon.plugd(&["--output", "json", "call", "odd.obey", "--timeout", "300ms"]).expect(5).json();
     assert_eq!(result["error"]["code"], 5001, "{result:#}");
     assert_eq!(daemon.json(&["call", "odd.pid"])["data"], before);
     assert_eq!(marks(&sandbox, "odd", "cancel").len(), 1);
@@ -236,8 +241,9 @@ def handle(operation, arguments, params):
     });
     for id in &ids {
         let lines = daemon.json(&["logs", "--call", id]);
-        let texts: Vec<&str> = lines.as_array().expect("lines").iter().filter_map(|line| line["text"].as_str()).collect();
-        assert_eq!(texts, [format!("for {id}"); 3], "{lines:#}");
+        let texts: Vec<&str> =
+            lines.as_array().expect("lines").iter().filter_map(|line| line["text"].as_str()).collect();
+        assert_eq!(texts, vec![format!("for {id}"); 3], "{lines:#}");
     }
     let events = daemon.json(&["events", "talker"]);
     for id in &ids {

@@ -9,4 +9,5 @@ mod languages;
 mod lifecycle;
 mod ordering;
 mod registration;
+mod restarts;
 mod smoke;

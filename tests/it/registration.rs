@@ -107,7 +107,9 @@ fn r4_what_is_not_named_never_runs_and_a_list_says_where_each_plugin_came_from()
     let dir = sandbox.path().join("found").display().to_string();
     assert_eq!(found["source"], json!({"kind": "scan", "dir": dir}), "{found:#}");
 
-    for (plugin, program) in [(configured, "plugins/configured/main.sh"), (found, "found/in_a_folder/main.sh")] {
+    for (plugin, program) in
+        [(configured, "plugins/configured/main.sh"), (found, "found/in_a_folder/main.sh")]
+    {
         let path = sandbox.path().join(program);
         assert_eq!(plugin["path"], path.display().to_string());
         let sum = Command::new("sha256sum").arg(&path).output().expect("sha256sum runs").stdout;
@@ -126,7 +128,8 @@ fn r5_a_file_copied_into_the_folder_is_found_with_the_next_reload() {
     assert!(names(&daemon.json(&["list"])).is_empty());
 
     sandbox.python("source", "OPERATIONS[0]['name'] = 'hello'");
-    fs::rename(sandbox.path().join("plugins/source/main.py"), sandbox.path().join("greet.py")).expect("it moves");
+    fs::rename(sandbox.path().join("plugins/source/main.py"), sandbox.path().join("greet.py"))
+        .expect("it moves");
     fs::copy(sandbox.path().join("greet.py"), sandbox.path().join("plugins/greet.py")).expect("it is copied");
     let reload = daemon.json(&["reload"]);
     assert_eq!(reload["added"], json!(["greet"]), "{reload:#}");
@@ -203,7 +206,11 @@ fn r13_an_unknown_name_gets_the_nearest_and_runs_nothing() {
     ];
     for (written, name, nearest) in cases {
         let result = daemon.plugd(&["--output", "json", "call", written]).expect(4).json();
-        assert_eq!((&result["status"], &result["error"]["name"]), (&json!("error"), &json!(name)), "{result:#}");
+        assert_eq!(
+            (&result["status"], &result["error"]["name"]),
+            (&json!("error"), &json!(name)),
+            "{result:#}"
+        );
         assert_eq!(result["error"]["outcome"], "not_run", "{result:#}");
         let hint = result["error"]["hint"].as_str().expect("a hint");
         assert!(hint.contains(&format!("did you mean {nearest}?")), "{hint}");

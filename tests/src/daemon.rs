@@ -135,7 +135,9 @@ impl<'a> Daemon<'a> {
         let pid = self.child.id();
         let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
         let children = tasks.map(|task| fs::read_to_string(task.path().join("children")).unwrap_or_default());
-        children.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
+        children
+            .flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
+            .collect()
     }
 }
 

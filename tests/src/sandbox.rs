@@ -31,7 +31,8 @@ impl Ran {
     /// Stdout as the one JSON document that it must be.
     #[track_caller]
     pub fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("stdout is not one document ({error}): {self:?}"))
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("stdout is not one document ({error}): {self:?}"))
     }
 
     /// The same run, if it ended with this code.
@@ -173,7 +174,11 @@ pub fn plugd() -> PathBuf {
     let test = std::env::current_exe().expect("the test has a path");
     let folder = test.parent().and_then(Path::parent).expect("target/<profile>/deps/test");
     let program = folder.join("plugd");
-    assert!(program.exists(), "{} is missing: run the tests by `make test`, which builds it", program.display());
+    assert!(
+        program.exists(),
+        "{} is missing: run the tests by `make test`, which builds it",
+        program.display()
+    );
     program
 }
 

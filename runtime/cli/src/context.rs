@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use plugd_daemon::Limits;
 use plugd_daemon::client::{Client, ConnectError};
 use plugd_engine::Opening;
+use plugd_engine::config::Config;
 
 use crate::args::Global;
 use crate::failure::Failure;
@@ -28,15 +29,29 @@ impl Context {
     /// The daemon; an error where none runs.
     pub(crate) async fn daemon(&self) -> Result<Client, Failure> {
         self.start_log(None);
-        let (socket, limits) = self.address(None)?;
-        Ok(Client::connect_with(&socket, limits).await?)
+        match self.address(None) {
+            Ok((socket, limits)) => Ok(Client::connect_with(&socket, limits).await?),
+            Err(failure) => self.daemon_despite(failure).await,
+        }
+    }
+
+    /// The daemon that goes on with what its config file said before that was made wrong.
+    async fn daemon_despite(&self, failure: Failure) -> Result<Client, Failure> {
+        let file = Config::find(self.global.config.as_deref()).file;
+        let Some(socket) = file.and_then(|file| Config::socket_of(&file)) else { return Err(failure) };
+        let Ok(client) = Client::connect(&socket).await else { return Err(failure) };
+        self.output.note("the config file is wrong now, and the daemon goes on with what it said before: see `plugd config check`");
+        Ok(client)
     }
 
     /// The daemon, or the engine in this process where none runs.
     pub(crate) async fn runtime(&self, opening: Opening) -> Result<Runtime, Failure> {
         self.start_log(None);
         let mut settings = None;
-        let (socket, limits) = self.address(Some(&mut settings))?;
+        let (socket, limits) = match self.address(Some(&mut settings)) {
+            Ok(address) => address,
+            Err(failure) => return self.daemon_despite(failure).await.map(Runtime::Daemon),
+        };
         match Client::connect_with(&socket, limits).await {
             Ok(client) => Ok(Runtime::Daemon(client)),
             Err(ConnectError::NotRunning { .. }) => {

@@ -33,14 +33,8 @@ impl Failure {
 
     /// The machine did not let us, as the message says.
     pub(crate) fn environment(message: impl Into<String>, hint: &str) -> Failure {
-        named(ErrorKind::Internal, "cannot_serve", message.into(), hint)
+        CallError::new(ErrorKind::CannotServe, message).hint(hint).into()
     }
-}
-
-fn named(kind: ErrorKind, name: &str, message: String, hint: &str) -> Failure {
-    let mut error = CallError::new(kind, message).hint(hint);
-    name.clone_into(&mut error.name);
-    error.into()
 }
 
 impl From<CallError> for Failure {
@@ -53,7 +47,7 @@ impl From<CallError> for Failure {
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Failure {
         let hint = "`plugd config schema` describes the file, `plugd config check` reads it";
-        named(ErrorKind::MalformedRequest, "invalid_config", error.to_string(), hint)
+        CallError::new(ErrorKind::InvalidConfig, error.to_string()).hint(hint).into()
     }
 }
 
@@ -91,9 +85,7 @@ impl From<BindError> for Failure {
     fn from(error: BindError) -> Failure {
         let message = error.to_string();
         match error {
-            BindError::AlreadyRunning { .. } => {
-                named(ErrorKind::Internal, "already_running", message, "`plugd status` shows how it is")
-            }
+            BindError::AlreadyRunning { .. } => CallError::new(ErrorKind::AlreadyRunning, message).into(),
             BindError::PathTooLong { .. }
             | BindError::Folder { .. }
             | BindError::NotASocket { .. }

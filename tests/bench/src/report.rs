@@ -84,8 +84,8 @@ fn round_trips(findings: &Findings) -> String {
     if let Some(hops) = two_hops_ratio(findings) {
         let _ = writeln!(
             text,
-            "\nA call through the socket crosses two pairs of pipes' worth of processes: 32 B by two `raw` \
-             round trips is {hops}."
+            "\nThrough the socket a call makes two hops, to the daemon and on to the plugin: at 32 B that takes \
+             {hops} times two `raw` round trips."
         );
     }
     text

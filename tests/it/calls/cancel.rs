@@ -69,7 +69,8 @@ fn x16_ctrl_c_cancels_the_call_and_exits_130() {
     expect_one_cancel(&sandbox, &daemon, &id);
     let events = daemon.json(&["events"]);
     let finished = events.as_array().expect("events").iter();
-    let mut finished = finished.filter(|event| event["kind"] == "call.finished" && event["call_id"] == json!(id));
+    let mut finished =
+        finished.filter(|event| event["kind"] == "call.finished" && event["call_id"] == json!(id));
     assert_eq!(finished.next().map(|event| event["status"].clone()), Some(json!("cancelled")), "{events:#}");
     assert!(finished.next().is_none(), "a call ends once: {events:#}");
     daemon.stop();
@@ -117,7 +118,8 @@ async fn a_client_whose_websocket_closes_cancels_its_call() {
 fn a_client_that_gives_up_its_post_cancels_its_call() {
     let sandbox = odd("");
     let daemon = sandbox.serve();
-    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "call", "params": {"operation": "odd.obey"}}).to_string();
+    let body =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "call", "params": {"operation": "odd.obey"}}).to_string();
     let mut stream = UnixStream::connect(sandbox.socket()).expect("the daemon is reachable");
     let length = body.len();
     write!(stream, "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}")
@@ -159,7 +161,8 @@ def answer_call(message):
     assert_eq!(daemon.json(&["call", "twice.twice"])["data"], "twice");
     assert_eq!(daemon.json(&["call", "twice.echo"])["data"], "echo", "the surplus answer is not this one's");
     assert_eq!(daemon.status("twice")["unmatched_answers"], 1);
-    let late = daemon.plugd(&["--output", "json", "call", "twice.late", "--timeout", "200ms"]).expect(5).json();
+    let late =
+        daemon.plugd(&["--output", "json", "call", "twice.late", "--timeout", "200ms"]).expect(5).json();
     assert_eq!(late["error"]["code"], 5001, "{late:#}");
     assert_eq!(daemon.json(&["call", "twice.echo"])["data"], "echo");
     let status = daemon.status("twice");

@@ -54,8 +54,15 @@ fn trip() -> Sandbox {
 fn trip_answers_by_what_weather_says() {
     let sandbox = trip();
     let daemon = sandbox.serve();
-    let result = daemon.plugd(&["--output", "json", "call", "trip.recommend", "city=Beijing", "days=2"]).expect(0).json();
-    assert_eq!((&result["data"]["city"], &result["data"]["days"]), (&json!("Beijing"), &json!(2)), "{result:#}");
+    let result = daemon
+        .plugd(&["--output", "json", "call", "trip.recommend", "city=Beijing", "days=2"])
+        .expect(0)
+        .json();
+    assert_eq!(
+        (&result["data"]["city"], &result["data"]["days"]),
+        (&json!("Beijing"), &json!(2)),
+        "{result:#}"
+    );
     let events = daemon.json(&["events", "weather"]);
     let inner = events.as_array().expect("events").iter().find(|event| event["kind"] == "call.finished");
     let inner = inner.unwrap_or_else(|| panic!("weather ran a call of its own: {events:#}"));
@@ -77,8 +84,15 @@ fn s2_a_line_logged_deep_in_a_handler_carries_the_id_of_its_call() {
     };
     for city in ["Beijing", "Hangzhou"] {
         let texts = logged(city);
-        assert!(texts.iter().any(|text| text.starts_with("planning by:") && text.contains(city)), "{texts:?}");
-        assert_eq!(texts.iter().filter(|text| text.starts_with("planning by:")).count(), 1, "no other call's: {texts:?}");
+        assert!(
+            texts.iter().any(|text| text.starts_with("planning by:") && text.contains(city)),
+            "{texts:?}"
+        );
+        assert_eq!(
+            texts.iter().filter(|text| text.starts_with("planning by:")).count(),
+            1,
+            "no other call's: {texts:?}"
+        );
     }
     daemon.stop();
 }
@@ -87,7 +101,8 @@ fn s2_a_line_logged_deep_in_a_handler_carries_the_id_of_its_call() {
 fn x18_a_failure_deep_in_a_chain_names_the_tool_it_comes_from() {
     let sandbox = trip();
     let daemon = sandbox.serve();
-    let result = daemon.plugd(&["--output", "json", "call", "trip.recommend", "city=Atlantis"]).expect(1).json();
+    let result =
+        daemon.plugd(&["--output", "json", "call", "trip.recommend", "city=Atlantis"]).expect(1).json();
     let cause = &result["error"]["cause"];
     assert_eq!(cause["operation"], "weather.get_weather", "{result:#}");
     assert_eq!((&cause["error"]["code"], &cause["error"]["name"]), (&json!(4001), &json!("city_not_found")));
@@ -111,7 +126,11 @@ fn a_plugin_may_use_only_what_it_requires() {
     let daemon = sandbox.serve();
     let result = daemon.json(&["call", "outer.echo", "operation=inner.context"]);
     let error = refusal(&result);
-    assert_eq!((&error["code"], &error["name"]), (&json!(7001), &json!("undeclared_dependency")), "{result:#}");
+    assert_eq!(
+        (&error["code"], &error["name"]),
+        (&json!(7001), &json!("undeclared_dependency")),
+        "{result:#}"
+    );
     assert_eq!(error["outcome"], "not_run");
     assert_eq!(daemon.status("inner")["generation"].as_u64(), daemon.status("inner")["generation"].as_u64());
     let inner = daemon.json(&["events", "inner"]);
@@ -128,7 +147,11 @@ fn a_call_to_another_plugin_belongs_to_the_only_call_in_flight() {
     let result = daemon.json(&args);
     let (outer, inner) = (&result["data"]["context"], &result["data"]["answer"]["result"]["data"]);
     assert_eq!(result["data"]["answer"]["result"]["summary"], "the context", "{result:#}");
-    assert_eq!((&inner["session_id"], &inner["caller"]), (&json!("s-1"), &json!("plugin:outer")), "{result:#}");
+    assert_eq!(
+        (&inner["session_id"], &inner["caller"]),
+        (&json!("s-1"), &json!("plugin:outer")),
+        "{result:#}"
+    );
     assert_ne!(inner["call_id"], outer["call_id"]);
     let left = |context: &Value| context["deadline_ms"].as_u64().expect("a deadline");
     assert!(left(inner) <= left(outer) && left(outer) <= 20_000, "the deadline is inherited: {result:#}");
@@ -180,10 +203,42 @@ fn the_deadline_of_the_outer_call_ends_the_inner_one() {
     let daemon = sandbox.serve();
     // Both are up before the clock that counts is started.
     daemon.plugd(&["start", "inner", "outer"]).expect(0);
-    let result = daemon.plugd(&["--output", "json", "call", "outer.echo", "operation=inner.hang", "--timeout", "500ms"]);
+    let result = daemon.plugd(&[
+        "--output",
+        "json",
+        "call",
+        "outer.echo",
+        "operation=inner.hang",
+        "--timeout",
+        "500ms",
+    ]);
     let result = result.expect(5).json();
     assert_eq!(result["error"]["code"], 5001, "{result:#}");
     eventually("the inner plugin is told to stop", || !marks(&sandbox, "inner", "cancel").is_empty());
     assert_eq!(marks(&sandbox, "inner", "cancel"), marks(&sandbox, "inner", "running"), "that call, once");
+    daemon.stop();
+}
+
+#[test]
+fn a_cancel_of_the_outer_call_reaches_the_inner_one_at_once() {
+    // With lanes to spare the outer plugin is not restarted, whatever it makes of the cancel.
+    let sandbox = chain(OUTER, r#"{"requires": {"inner": ">=1.0"}, "features": {"concurrency": 4}}"#);
+    let daemon = sandbox.serve();
+    let result = std::thread::scope(|scope| {
+        let call = scope.spawn(|| daemon.json(&["call", "outer.echo", "operation=inner.hang"]));
+        eventually("the inner call runs", || !marks(&sandbox, "inner", "running").is_empty());
+        let calls = daemon.json(&["status"])["daemon"]["calls"].clone();
+        let calls = calls.as_array().expect("calls").iter();
+        let id = |operation: &str| {
+            let mut of = calls.clone().filter(|call| call["operation"] == operation);
+            of.next().and_then(|call| call["call_id"].as_str()).expect("it is in flight").to_owned()
+        };
+        daemon.plugd(&["cancel", &id("outer.echo")]).expect(0);
+        eventually("the inner plugin is told to stop", || !marks(&sandbox, "inner", "cancel").is_empty());
+        assert_eq!(marks(&sandbox, "inner", "cancel"), [id("inner.hang")]);
+        call.join().expect("it ends")
+    });
+    assert_eq!(result["status"], "cancelled", "{result:#}");
+    assert_eq!(daemon.json(&["status"])["daemon"]["calls"], json!([]), "neither is in flight any more");
     daemon.stop();
 }

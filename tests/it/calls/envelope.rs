@@ -87,7 +87,11 @@ fn o1_and_e1_one_schema_fits_every_result_and_every_error() {
                 assert!(members.contains(&"data"), "null is data, too: {result:#}");
             }
             Some(error) => {
-                assert_eq!((error.code, &result["status"]), (*code, &json!("error")), "{words:?}: {result:#}");
+                assert_eq!(
+                    (error.code, &result["status"]),
+                    (*code, &json!("error")),
+                    "{words:?}: {result:#}"
+                );
                 assert!(!members.contains(&"data"), "{result:#}");
                 expect_whole(&error);
             }
@@ -102,7 +106,9 @@ fn expect_whole(error: &CallError) {
     assert!(!error.message.is_empty() && !error.name.is_empty(), "{error:?}");
     assert!(error.hint.as_deref().is_some_and(|hint| !hint.is_empty()), "{error:?}");
     assert!(ErrorKind::ALL.iter().any(|kind| kind.code() == error.code), "{error:?}");
-    let snake = |name: &str| name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+    let snake = |name: &str| {
+        name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+    };
     assert!(snake(&error.name), "{error:?}");
     for secret in ["Traceback", "File \"", "main.py"] {
         assert!(!error.message.contains(secret), "{error:?}");

@@ -52,7 +52,10 @@ fn a_call_beyond_the_queue_is_overloaded_at_once() {
         open(&sandbox);
         let third = third.expect(6).json();
         assert_eq!((&third["error"]["code"], &third["error"]["name"]), (&json!(6002), &json!("overloaded")));
-        assert_eq!((&third["error"]["outcome"], &third["error"]["retryable"]), (&json!("not_run"), &json!(true)));
+        assert_eq!(
+            (&third["error"]["outcome"], &third["error"]["retryable"]),
+            (&json!("not_run"), &json!(true))
+        );
         for call in [first, second] {
             let result = call.join().expect("it ends").expect(0).json();
             assert_eq!(result["data"], json!({"n": 1}), "{result:#}");
@@ -74,7 +77,11 @@ fn a_call_waits_for_a_lane_no_longer_than_it_may() {
         assert_eq!(second["error"]["outcome"], "not_run");
         first.join().expect("it ends").expect(0);
     });
-    assert_eq!(sandbox.read("plugins/gate/running").lines().count(), 1, "the second never reached the plugin");
+    assert_eq!(
+        sandbox.read("plugins/gate/running").lines().count(),
+        1,
+        "the second never reached the plugin"
+    );
     daemon.stop();
 }
 
@@ -95,10 +102,15 @@ def handle(operation, arguments, params):
     let daemon = sandbox.serve();
     let id = daemon.json(&["call", "steps.echo"])["meta"]["call_id"].clone();
     let events = daemon.json(&["events", "steps"]);
-    let told: Vec<_> = events.as_array().expect("events").iter().filter(|event| event["kind"] == "call.progress").collect();
+    let told: Vec<_> =
+        events.as_array().expect("events").iter().filter(|event| event["kind"] == "call.progress").collect();
     assert_eq!(told.len(), 1, "only of a call in flight: {events:#}");
     assert_eq!(told[0]["call_id"], id);
-    assert_eq!((&told[0]["detail"]["done"], &told[0]["detail"]["total"]), (&json!(1), &json!(4)), "{events:#}");
+    assert_eq!(
+        (&told[0]["detail"]["done"], &told[0]["detail"]["total"]),
+        (&json!(1), &json!(4)),
+        "{events:#}"
+    );
     assert_eq!(told[0]["detail"]["message"], "reading");
     daemon.stop();
 }

@@ -1,5 +1,6 @@
 //! Cases about encoding: characters and digits arrive as they were sent.
 
+use plugd_tests::{Daemon, Ran};
 use serde_json::{Value, json};
 
 use super::framing::{data_of, sandbox_of};
@@ -32,6 +33,18 @@ def raw(data):
     daemon.stop();
 }
 
+/// The ways to give one argument on the command line.
+fn forms(key: &str, json: &str) -> [Vec<String>; 3] {
+    let object = format!("{{\"{key}\":{json}}}");
+    [vec![format!("{key}:={json}")], vec![format!("{key}={json}")], vec!["--json".to_owned(), object]]
+}
+
+fn call(daemon: &Daemon<'_>, output: &str, arguments: &[String]) -> Ran {
+    let mut args = vec!["--output", output, "call", "fp.echo"];
+    args.extend(arguments.iter().map(String::as_str));
+    daemon.plugd(&args)
+}
+
 /// Declares an integer and a number, and leaves a trace of every call it gets.
 const NUMBERS: &str = r#"
 OPERATIONS = [{"name": "echo", "input_schema": {"type": "object",
@@ -51,16 +64,15 @@ fn c014_integers_up_to_64_bits_keep_every_digit() {
         ["2512292042121000001", "18446744073709551615", "-9223372036854775808", "9007199254740993", "0"]
     {
         let echoed = format!("{{\"id\": {digits}}}");
-        let json = format!("{{\"id\":{digits}}}");
-        for args in [&[&format!("id:={digits}")[..]][..], &[&format!("id={digits}")], &["--json", &json]] {
-            let call = [&["--output", "data", "call", "fp.echo"], args].concat();
-            let ran = daemon.plugd(&call).expect(0);
+        for args in forms("id", digits) {
+            let ran = call(&daemon, "data", &args).expect(0);
             assert_eq!(ran.stdout.trim_end(), echoed, "{args:?}");
-            let document = daemon.plugd(&[&["--output", "json", "call", "fp.echo"], args].concat()).expect(0);
-            assert!(document.stdout.contains(&echoed), "{args:?}: {document:?}");
         }
-        let request = r#"{"jsonrpc":"2.0","id":1,"method":"call","params":{"operation":"fp.echo","arguments":"#;
-        let (_, body) = http.post(&format!("{request}{json}}}}}"));
+        let document = call(&daemon, "json", &forms("id", digits)[0]).expect(0);
+        assert!(document.stdout.contains(&echoed), "{document:?}");
+        let request =
+            r#"{"jsonrpc":"2.0","id":1,"method":"call","params":{"operation":"fp.echo","arguments":"#;
+        let (_, body) = http.post(&format!("{request}{echoed}}}}}"));
         assert!(body.contains(&echoed), "{body}");
     }
     daemon.stop();
@@ -79,7 +91,9 @@ fn c014_a_number_out_of_range_is_an_error_and_never_a_rounded_value() {
         ("ratio", "123456789012345678901234567890"),
     ] {
         let json = format!("{{\"{key}\":{number}}}");
-        for args in [&[&format!("{key}:={number}")[..]][..], &[&format!("{key}={number}")], &["--json", &json]] {
+        for args in
+            [&[&format!("{key}:={number}")[..]][..], &[&format!("{key}={number}")], &["--json", &json]]
+        {
             let ran = daemon.plugd(&[&["--output", "json", "call", "fp.echo"], args].concat()).expect(3);
             let result = ran.json();
             let (error, problem) = (&result["error"], &result["error"]["details"][0]);

@@ -29,19 +29,24 @@ def value(depth=0):
     names = ['data', 'message', 'level', 'call_id', 'done', 'operation', 'arguments', 'code', 'x', '']
     return '{' + ','.join('"%s":%s' % (RANDOM.choice(names), item) for item in items) + '}'
 
+def member(name, likely):
+    if RANDOM.random() >= likely:
+        return []
+    if name == 'id':
+        return ['"id":' + RANDOM.choice(IDS)]
+    if name == 'method':
+        return ['"method":' + RANDOM.choice(METHODS)]
+    return ['"%s":%s' % (name, value())]
+
 def message():
-    parts = []
-    if RANDOM.random() < 0.9:
-        parts.append('"jsonrpc":' + RANDOM.choice(['"2.0"'] * 8 + ['"1.0"', '2.0', 'null']))
-    if RANDOM.random() < 0.6:
-        parts.append('"id":' + RANDOM.choice(IDS))
-    if RANDOM.random() < 0.5:
-        parts.append('"method":' + RANDOM.choice(METHODS))
-    for name in ('params', 'result', 'error'):
-        if RANDOM.random() < 0.4:
-            parts.append('"%s":%s' % (name, value()))
+    parts = ['"jsonrpc":' + RANDOM.choice(['"2.0"'] * 20 + ['"1.0"', '2.0', 'null'])]
+    likely = RANDOM.choice([
+        {'id': 1, 'result': 1}, {'id': 1, 'error': 1}, {'method': 1, 'params': 0.8}, {'id': 1, 'method': 1, 'params': 0.8},
+        {'id': 0.6, 'method': 0.5, 'params': 0.4, 'result': 0.4, 'error': 0.4}])
+    for name, chance in likely.items():
+        parts += member(name, chance)
     if RANDOM.random() < 0.1:
-        parts.append(RANDOM.choice(parts or ['"id":null']))
+        parts.append(RANDOM.choice(parts))
     RANDOM.shuffle(parts)
     return ('{' + ','.join(parts) + '}').encode()
 

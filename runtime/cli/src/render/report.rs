@@ -36,8 +36,11 @@ pub(crate) fn result(result: &CallResult, paint: Paint) -> String {
 pub(crate) fn error(error: &CallError, paint: Paint) -> String {
     let head = format!("error {} {}:", error.code, visible_line(&error.name));
     let mut out = format!("{} {}\n", paint.red(&head), visible(&error.message));
-    for detail in &error.details {
-        let _ = writeln!(out, "  {}", problem(detail));
+    // A message that says it all need not be said again.
+    if !error.details.iter().all(|detail| error.message.contains(&detail.expected)) {
+        for detail in &error.details {
+            let _ = writeln!(out, "  {}", problem(detail));
+        }
     }
     let mut cause = error.cause.as_deref();
     while let Some(inner) = cause {

@@ -34,6 +34,17 @@ pub(super) fn open(found: &Found, environment: &Environment) -> Result<Config, C
     Ok(config)
 }
 
+/// Where a daemon of this file listens, also while the rest of the file is wrong.
+pub(super) fn socket(path: &Path, environment: &Environment) -> Option<PathBuf> {
+    let path = fs::canonicalize(path).ok()?;
+    let text = fs::read_to_string(&path).ok()?;
+    let daemon = read_form::<ConfigFile>(&text, &path, &mut Vec::new())?.daemon.unwrap_or_default();
+    let dir = path.parent()?;
+    let places = Places::of(Some(&path), environment);
+    let state_dir = daemon.state_dir.map(|written| dir.join(written)).or(places.state_dir.clone());
+    daemon.socket.map(|written| dir.join(written)).or_else(|| Some(places.socket(&state_dir?)))
+}
+
 pub(super) fn parse(text: &str, path: &Path, environment: &Environment) -> Result<Config, ConfigError> {
     let mut problems = Vec::new();
     let file: Option<ConfigFile> = read_form(text, path, &mut problems);

@@ -200,6 +200,11 @@ impl Config {
         load::open(&found, &Environment::of_process())
     }
 
+    /// Where a daemon of a file listens, as far as that can be read where the file is wrong.
+    pub fn socket_of(path: &Path) -> Option<PathBuf> {
+        load::socket(path, &Environment::of_process())
+    }
+
     /// Reads the text of a file that would lie at `path`.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ use super::launch::Spawner;
 use super::plugins::{GraphView, PluginSpec, PluginView, RunSettings};
 use super::run::{self, Report, RunParts};
 use super::waiters::{Goal, Reply, Waiter, Waiters, stopped};
-use crate::machine::{Action, Edge, Event, Fact, Generation, Supervisor, View};
+use crate::machine::{Action, Event, Fact, Generation, Supervisor, View};
 
 /// Facts on their way from the runs; a run waits when it is full.
 const FACTS_QUEUED: usize = 256;
@@ -163,6 +163,8 @@ impl Control {
                 self.waiters.push(Waiter { plugins, reply: Reply::Done(reply) });
             }
             Command::Views { reply } => {
+                // Failures grow old while nothing happens.
+                self.step(Event::Tick);
                 let views = self.entries.keys().filter_map(|plugin| self.view(plugin)).collect();
                 let _gone = reply.send(views);
             }
@@ -362,16 +364,9 @@ impl Control {
 
     fn graph(&self) -> GraphView {
         let graph = self.machine.graph();
-        let edge = |edge: Edge<'_>| GraphEdge {
-            from: edge.from.clone(),
-            to: edge.to.clone(),
-            version: edge.requirement.version.to_string(),
-            optional: edge.requirement.optional,
-            missing: edge.missing,
-        };
         GraphView {
             order: graph.start_order().map(|name| (name.clone(), graph.level(name))).collect(),
-            edges: graph.edges().map(edge).collect(),
+            edges: graph.edges().map(GraphEdge::from).collect(),
             cycles: graph.cycles().iter().map(|cycle| cycle.to_vec()).collect(),
         }
     }
@@ -424,7 +419,11 @@ fn availability(view: &PluginView, entry: &Entry) -> Availability {
     match run {
         Some(run) => Availability::Open(Arc::clone(&run.door)),
         None if view.view.waits => Availability::Wait { state: view.view.state, reason: view.reason.clone() },
-        None => Availability::Shut { state: view.view.state, reason: view.reason.clone() },
+        None => {
+            let now = || (view.view.state, view.reason.clone());
+            let (state, reason) = view.view.heading.clone().unwrap_or_else(now);
+            Availability::Shut { state, reason }
+        }
     }
 }
 

@@ -23,16 +23,11 @@ pub struct ExitRecord {
 }
 
 impl ExitRecord {
-    /// The end in words.
-    pub fn text(&self) -> String {
-        describe(self.exit)
-    }
-
     /// The end with the last line of stderr, for the message of a failed call.
     pub fn with_last_words(&self) -> String {
         match self.stderr_tail.last() {
-            Some(line) => format!("{}; its last line on stderr: {line}", self.text()),
-            None => self.text(),
+            Some(line) => format!("{}; its last line on stderr: {line}", self.exit),
+            None => self.exit.to_string(),
         }
     }
 
@@ -44,23 +39,12 @@ impl ExitRecord {
         };
         ExitReport {
             generation: self.generation.0,
-            text: self.text(),
+            text: self.exit.to_string(),
             code,
             signal,
             at: self.at,
             stderr_tail: self.stderr_tail.clone(),
         }
-    }
-}
-
-/// An exit in words: `exit status 3`, `killed by signal 9 (SIGKILL)`.
-pub(super) fn describe(exit: Exit) -> String {
-    match exit {
-        Exit::Code(code) => format!("exit status {code}"),
-        Exit::Signal(signal) => match signal_name(signal) {
-            Some(name) => format!("killed by signal {signal} ({name})"),
-            None => format!("killed by signal {signal}"),
-        },
     }
 }
 
@@ -71,26 +55,4 @@ pub(super) fn from_status(status: ExitStatus) -> Exit {
         (None, Some(signal)) => Exit::Signal(signal),
         (None, None) => Exit::Code(-1),
     }
-}
-
-fn signal_name(signal: i32) -> Option<&'static str> {
-    let name = match signal {
-        1 => "SIGHUP",
-        2 => "SIGINT",
-        3 => "SIGQUIT",
-        4 => "SIGILL",
-        6 => "SIGABRT",
-        7 => "SIGBUS",
-        8 => "SIGFPE",
-        9 => "SIGKILL",
-        11 => "SIGSEGV",
-        13 => "SIGPIPE",
-        14 => "SIGALRM",
-        15 => "SIGTERM",
-        24 => "SIGXCPU",
-        25 => "SIGXFSZ",
-        31 => "SIGSYS",
-        _ => return None,
-    };
-    Some(name)
 }

@@ -1,13 +1,13 @@
 //! The calls a run has handed over and that have not ended.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
 use plugd_protocol::CallId;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
-use tokio::task::AbortHandle;
 
 use super::door::{Answered, RunFailure};
 use super::host::Lineage;
@@ -33,8 +33,8 @@ pub(crate) struct Call {
     pub(crate) lineage: Lineage,
     pub(crate) session: Option<Arc<str>>,
     pub(crate) traceparent: Option<Arc<str>>,
-    /// The calls it makes to other plugins; they end with it.
-    pub(crate) host_calls: Vec<AbortHandle>,
+    /// The calls it makes to other plugins: each ends when its sender is dropped.
+    pub(crate) host_calls: Vec<oneshot::Sender<Infallible>>,
     /// Held until the plugin has answered.
     pub(crate) _lane: OwnedSemaphorePermit,
 }
@@ -46,14 +46,6 @@ pub(crate) struct Stall {
     pub(crate) at: Instant,
 }
 
-impl Drop for Call {
-    fn drop(&mut self) {
-        for inner in &self.host_calls {
-            inner.abort();
-        }
-    }
-}
-
 impl Call {
     /// Gives the caller its answer, once.
     pub(crate) fn answer(&mut self, outcome: Result<Answered, RunFailure>) {
@@ -61,6 +53,13 @@ impl Call {
             // A caller that has gone away wants no answer.
             let _gone = reply.send(outcome);
         }
+    }
+
+    /// Notes that the plugin is told to stop it; what it does elsewhere stops, too.
+    fn cancel(&mut self, now: Instant) -> CallId {
+        self.cancelled = Some(now);
+        self.host_calls.clear();
+        self.call_id.clone()
     }
 
     /// When something must be done about it: its deadline, or its stall.
@@ -118,8 +117,7 @@ impl InFlight {
         for call in self.calls.values_mut().filter(|call| call.cancelled.is_none()) {
             if let Some(failure) = call.late(now) {
                 call.answer(Err(failure));
-                call.cancelled = Some(now);
-                cancel.push(call.call_id.clone());
+                cancel.push(call.cancel(now));
             }
         }
         cancel
@@ -130,8 +128,7 @@ impl InFlight {
         let mut cancel = Vec::new();
         for call in self.calls.values_mut().filter(|call| call.cancelled.is_none()) {
             if call.reply.as_ref().is_none_or(oneshot::Sender::is_closed) {
-                call.cancelled = Some(now);
-                cancel.push(call.call_id.clone());
+                cancel.push(call.cancel(now));
             }
         }
         cancel

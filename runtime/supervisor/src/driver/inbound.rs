@@ -14,6 +14,7 @@ use plugd_protocol::plugin::{
 };
 use plugd_protocol::{CallId, Decoder, Frame, RpcError};
 use serde_json::value::RawValue;
+use tokio::sync::oneshot;
 
 use super::door::{Answered, RunCall, RunFailure};
 use super::host::{HostCall, RunEvent};
@@ -242,15 +243,29 @@ impl Run {
         let id = keep(id);
         let answered = self.host.call(call);
         let outside = Arc::clone(&self.outside);
-        let task = tokio::spawn(async move {
-            let outcome = answered.await;
+        let parent_ended = parent.map(|parent| {
+            let (held, ended) = oneshot::channel();
+            parent.host_calls.retain(|other| !other.is_closed());
+            parent.host_calls.push(held);
+            ended
+        });
+        tokio::spawn(async move {
+            let cancelled = async {
+                match parent_ended {
+                    Some(ended) => drop(ended.await),
+                    None => std::future::pending().await,
+                }
+            };
+            let outcome = tokio::select! {
+                outcome = answered => outcome,
+                () = cancelled => {
+                    Err(RpcError::new(rpc_code::CANCELLED, "the call that this one belongs to is over"))
+                }
+            };
             drop(outside);
             // A run that has ended needs no answer.
             let _gone = answers.send(HostAnswer { id, outcome }).await;
         });
-        if let Some(parent) = parent {
-            parent.host_calls.push(task.abort_handle());
-        }
         Ok(())
     }
 

@@ -4,6 +4,7 @@
 //! straight into the pipe while the plugin reads and are kept, bounded, while it does not. So
 //! neither direction can hold up the other, and no call waits for another plugin's pipe.
 
+use std::os::unix::fs::DirBuilderExt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -316,7 +317,10 @@ impl Run {
 
     fn init(&mut self) {
         let data_dir = &self.settings.data_dir;
-        let prepared = std::fs::create_dir_all(data_dir)
+        let prepared = std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(data_dir)
             .map_err(|error| format!("cannot make its data folder {}: {error}", data_dir.display()))
             .and_then(|()| self.host.init_config(&self.plugin));
         match prepared {

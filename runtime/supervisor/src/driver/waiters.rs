@@ -40,7 +40,7 @@ pub(super) enum Reply {
 }
 
 impl Goal {
-    /// Whether it is reached. `None` for a plugin that is gone, which waits for nothing.
+    /// Whether it is reached; a plugin that is gone waits for nothing.
     pub(super) fn reached(self, view: Option<&View>, described: bool) -> bool {
         let Some(view) = view else {
             return true;
@@ -49,17 +49,11 @@ impl Goal {
             matches!(view.state, PluginState::Blocked | PluginState::Disabled | PluginState::Failed);
         match self {
             Goal::Started { after } => view.settled_start && (view.generation > after || at_rest),
-            Goal::Stopped { .. } => view.settled_stop,
-            Goal::Described => {
-                described
-                    || matches!(
-                        view.state,
-                        PluginState::Backoff
-                            | PluginState::Disabled
-                            | PluginState::Failed
-                            | PluginState::Stopped
-                    )
+            // The next run may follow at once, and the stop never be seen by itself.
+            Goal::Stopped { running } => {
+                view.settled_stop || running.is_some_and(|running| view.generation > running)
             }
+            Goal::Described => described || view.settled_describe,
         }
     }
 }

@@ -8,7 +8,7 @@ use plugd_protocol::control::PluginState;
 
 use super::lifecycle::{Block, Hold, Lifecycle, Wants};
 use super::run::{Phase, Run};
-use super::{Exit, Generation, StopOutcome};
+use super::{Exit, Generation, StopOutcome, StopReason};
 
 /// How a plugin is, as of the last step.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,6 +41,8 @@ pub struct View {
     pub accepts_calls: bool,
     /// Whether a call should wait for it rather than be answered at once.
     pub waits: bool,
+    /// What a stop under way leads to, and why, where a call need not wait to be told.
+    pub heading: Option<(PluginState, Option<String>)>,
     /// Whether it is ready, or came to rest otherwise.
     pub settled_start: bool,
     /// Whether it has no process, or none that anybody waits for.
@@ -72,9 +74,17 @@ impl Lifecycle {
                 }
                 Phase::Ready { .. } => PluginState::Ready,
                 Phase::Stopping(_) if run.is_abandoned() => PluginState::Failed,
+                // It only was to be described, and nobody need hear how its process goes.
+                Phase::Stopping(stop) if stop.reason == StopReason::Described && stop.failure.is_none() => {
+                    self.state_without_run()
+                }
                 Phase::Stopping(_) => PluginState::Stopping,
             };
         }
+        self.state_without_run()
+    }
+
+    fn state_without_run(&self) -> PluginState {
         if !self.spec.enabled || self.gates.problem.is_some() {
             return PluginState::Disabled;
         }
@@ -158,6 +168,7 @@ impl Lifecycle {
             wanted_up,
             accepts_calls: state == PluginState::Ready,
             waits: self.waits(state),
+            heading: self.heading(state),
             settled_start: !matches!(state, PluginState::Starting | PluginState::Stopping),
             settled_stop: !self.is_live(),
             settled_describe: self.declared.is_some() || !(self.is_describing() || self.wants_spawn()),
@@ -190,6 +201,26 @@ impl Lifecycle {
         }
     }
 
+    /// Of one that is being stopped; when everything is, there is nothing more to say.
+    fn heading(&self, state: PluginState) -> Option<(PluginState, Option<String>)> {
+        if state != PluginState::Stopping || self.gates.leaving || self.removed {
+            return None;
+        }
+        let next = self.state_without_run();
+        match next {
+            PluginState::Blocked | PluginState::Disabled | PluginState::Failed | PluginState::Stopped => {
+                Some((next, self.reason(next)))
+            }
+            PluginState::Registered
+            | PluginState::Starting
+            | PluginState::Ready
+            | PluginState::Busy
+            | PluginState::Idle
+            | PluginState::Backoff
+            | PluginState::Stopping => None,
+        }
+    }
+
     fn waits_for(&self, state: PluginState, wanted_up: bool) -> Vec<PluginName> {
         match (state, &self.gates.block) {
             (PluginState::Blocked, Some(block)) => block.on.clone(),
@@ -216,7 +247,9 @@ impl Lifecycle {
     fn reason(&self, state: PluginState) -> Option<String> {
         match state {
             PluginState::Disabled => self.why_disabled().map(str::to_owned),
-            PluginState::Failed if self.run.is_some() => Some(UNKILLABLE.to_owned()),
+            PluginState::Failed if self.run.as_ref().is_some_and(Run::is_abandoned) => {
+                Some(UNKILLABLE.to_owned())
+            }
             PluginState::Failed | PluginState::Backoff => match &self.hold {
                 Hold::Failed { reason, .. } | Hold::Backoff { reason, .. } => Some(reason.clone()),
                 Hold::Nothing | Hold::Disabled { .. } => None,
@@ -256,7 +289,33 @@ impl std::fmt::Display for Exit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Exit::Code(code) => write!(f, "exit status {code}"),
-            Exit::Signal(signal) => write!(f, "killed by signal {signal}"),
+            Exit::Signal(signal) => match signal_name(*signal) {
+                Some(name) => write!(f, "killed by signal {signal} ({name})"),
+                None => write!(f, "killed by signal {signal}"),
+            },
         }
     }
+}
+
+/// The name of a signal that ends processes, as Linux numbers them.
+fn signal_name(signal: i32) -> Option<&'static str> {
+    let name = match signal {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        6 => "SIGABRT",
+        7 => "SIGBUS",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        14 => "SIGALRM",
+        15 => "SIGTERM",
+        24 => "SIGXCPU",
+        25 => "SIGXFSZ",
+        31 => "SIGSYS",
+        _ => return None,
+    };
+    Some(name)
 }

@@ -211,7 +211,7 @@ fn a_refusal_disables_until_something_changes() {
     check(
         "a eager",
         "a undescribed no common protocol version | close a#1 term a#1 a:stopping
-        ? a | stopping (no common protocol version)
+        ? a | stopping (no common protocol version) -> disabled
         a killed 15 | a:disabled
         ? a | disabled (no common protocol version) started down Terminated#1 in 0s
         want a |

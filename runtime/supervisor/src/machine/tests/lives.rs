@@ -25,9 +25,9 @@ fn a_description_alone_ends_the_run_without_graces() {
     check(
         "a",
         "describe a | spawn a#1 a:starting
-        a described 1.0.0 | close a#1 term a#1 a:stopping
-        ? a | stopping waits
-        a killed 15 | a:idle
+        a described 1.0.0 | close a#1 term a#1 a:idle
+        ? a | idle waits started
+        a killed 15
         ? a | idle waits started down Terminated#1 in 0s
         describe a |",
     );
@@ -49,9 +49,9 @@ fn a_call_during_the_end_of_a_description_gets_the_next_run() {
     check(
         "a",
         "describe a | spawn a#1 a:starting
-        a described | close a#1 term a#1 a:stopping
-        want a |
-        a exited 0 | spawn a#2 a:starting",
+        a described | close a#1 term a#1 a:idle
+        want a | a:starting
+        a exited 0 | spawn a#2",
     );
 }
 
@@ -91,7 +91,7 @@ fn a_polite_process_leaves_without_a_signal() {
     check_up(
         "a",
         "stop a | drain a#1 a:stopping
-        ? a | stopping
+        ? a | stopping -> stopped (stopped by an operator)
         a drained | ask a#1 stop 5s
         a drained |
         a answered | close a#1
@@ -137,7 +137,7 @@ fn an_operators_stop_is_sticky() {
         describe a |
         config a print=2 |
         stop a |
-        ? a | stopped (stopped by an operator) started down NotRunning#1 in 0s
+        ? a | stopping -> stopped (stopped by an operator)
         start a | spawn a#2 a:starting",
     );
 }
@@ -233,8 +233,8 @@ fn a_described_run_that_leaves_by_itself_is_fine() {
     check(
         "a",
         "describe a | spawn a#1 a:starting
-        a described | close a#1 term a#1 a:stopping
-        a exited 1 | a:idle
+        a described | close a#1 term a#1 a:idle
+        a exited 1
         ? a | idle waits started down Terminated#1 in 0s",
     );
 }

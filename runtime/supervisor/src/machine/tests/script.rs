@@ -210,6 +210,12 @@ fn describe(view: &View) -> String {
     if let Some(reason) = &view.reason {
         text.push_str(&format!(" ({reason})"));
     }
+    if let Some((next, reason)) = &view.heading {
+        text.push_str(&format!(" -> {}", format!("{next:?}").to_lowercase()));
+        if reason != &view.reason {
+            text.push_str(&format!(" ({})", reason.as_deref().unwrap_or_default()));
+        }
+    }
     if !view.waits_for.is_empty() {
         let names: Vec<&str> = view.waits_for.iter().map(PluginName::as_str).collect();
         text.push_str(&format!(" for {}", names.join(",")));

@@ -24,9 +24,10 @@ fn a_failed_requirement_blocks_all_the_way_up_and_names_the_root() {
     check("a needs=b; b needs=c; c mode=never; d", "want a | spawn c#1 spawn b#1 spawn a#1 c:starting b:starting a:starting
         a described |
         b described |
-        c exited 1 | close b#1 term b#1 close a#1 term a#1 c:failed b:stopping a:stopping
-        b exited 0 | b:blocked
-        a exited 0 | a:blocked
+        c exited 1 | close b#1 term b#1 close a#1 term a#1 c:failed b:blocked a:blocked
+        ? b | blocked (requires c, which is failed: exit status 1) for c started
+        b exited 0
+        a exited 0
         ? b | blocked (requires c, which is failed: exit status 1) for c started down Terminated#1 in 0s
         ? a | blocked (requires b, which is blocked by c, which is failed: exit status 1) for b started down Terminated#1 in 0s
         want d | spawn d#1 d:starting
@@ -42,8 +43,8 @@ fn a_failed_requirement_blocks_all_the_way_up_and_names_the_root() {
 fn a_dependent_of_a_probe_stays_blocked_until_that_is_ready() {
     check("a needs=b; b max=0", "want a | spawn b#1 spawn a#1 b:starting a:starting
         b exited 1 | b:failed
-        a described | close a#1 term a#1 a:stopping
-        a exited 0 | a:blocked
+        a described | close a#1 term a#1 a:blocked
+        a exited 0
         next | 300s: spawn b#2 b:starting
         b exited 1 | b:failed
         ? a | blocked (requires b, which is failed: crash loop: the latest try failed too; last: exit status 1) for b started down Terminated#1 in 0s
@@ -57,8 +58,8 @@ fn a_missing_requirement_blocks_until_it_is_configured() {
     check("a needs=storge; storage", "? a | blocked (requires storge, which is not configured (did you mean storage?)) for storge started down
         want a |
         describe a | spawn a#1 a:starting
-        a described | close a#1 term a#1 a:stopping
-        a exited 0 | a:blocked
+        a described | close a#1 term a#1 a:blocked
+        a exited 0
         config a needs=storge; storage; storge | spawn storge#1 spawn a#2 storge:starting a:starting");
 }
 
