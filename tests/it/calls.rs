@@ -254,6 +254,36 @@ def handle(operation, arguments, params):
     daemon.stop();
 }
 
+#[tokio::test]
+async fn t6_a_line_on_stderr_carries_the_id_of_the_only_call_in_flight() {
+    let sandbox = Sandbox::new("");
+    let told = r#"
+def handle(operation, arguments, params):
+    print("for " + params["context"]["call_id"], file=sys.stderr, flush=True)
+    return {"data": arguments}
+"#;
+    let table = sandbox.python("talker", told);
+    sandbox.configure(&table);
+    let daemon = sandbox.serve();
+    let client = daemon.client().await;
+    let mut expected = Vec::new();
+    for _ in 0..50 {
+        let result = client.call(&CallParams::new("talker.echo")).await.expect("a result");
+        expected.push(format!("for {}", result.meta.call_id));
+    }
+    let lines = daemon.json(&["logs", "talker"]);
+    let lines: Vec<&Value> =
+        lines.as_array().expect("lines").iter().filter(|line| line["stream"] == "stderr").collect();
+    let texts: Vec<&str> = lines.iter().filter_map(|line| line["text"].as_str()).collect();
+    assert_eq!(texts, expected);
+    for line in lines {
+        let id = line["call_id"].as_str().unwrap_or("no id");
+        assert_eq!(line["text"].as_str(), Some(format!("for {id}").as_str()), "{line:#}");
+    }
+    drop(client);
+    daemon.stop();
+}
+
 /// Sends a signal to one process that this test's daemon started.
 fn kill(pid: u64, signal: Signal) {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("a pid");

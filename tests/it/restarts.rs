@@ -134,7 +134,7 @@ fn a_crash_loop_ends_after_exactly_one_more_than_max_and_a_start_clears_it() {
     assert!(reason.contains("crash loop: 4 failures") && reason.contains("exit status 3"), "{reason}");
     assert!(reason.contains("the ledger is locked"), "{reason}");
     let refused = daemon.plugd(&["--output", "json", "call", "clock.pid"]).expect(6).json();
-    assert_eq!(refused["status"], "error", "{refused:#}");
+    assert_eq!(refused["error"]["name"], "failed", "{refused:#}");
     assert_eq!(spawned(&sandbox, "clock"), 4, "a call does not start what was given up");
 
     fs::remove_file(sandbox.path().join("plugins/clock/broken")).expect("it is mended");

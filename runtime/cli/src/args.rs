@@ -24,7 +24,7 @@ pub(crate) struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   plugd list                                     what there is
-  plugd call tickets.query_status ticket_id=TK-20241215-001
+  plugd call greet.hello name=Ada
   plugd call ./plugin.py greet name=Ada          one executable, no configuration
   plugd serve --detach                           keep plugins running between calls
   plugd status                                   how they are

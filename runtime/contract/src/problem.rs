@@ -167,7 +167,8 @@ impl<'a> Found<'a, '_> {
         self.keys.push(Key { problem, parent: parent.to_owned(), name: name.to_owned(), missing });
     }
 
-    /// A key that is missing beside one that is too many is most likely the same key.
+    /// A key that is missing beside one that is too many is most likely the same key: the one
+    /// that is too many says so.
     fn pair_missing_with_unknown(&mut self) {
         for missing in self.keys.iter().filter(|key| key.missing) {
             let beside: Vec<&Key> =
@@ -180,7 +181,6 @@ impl<'a> Found<'a, '_> {
                 _ => None,
             };
             let Some(counterpart) = near.or(only) else { continue };
-            self.problems[missing.problem].suggestion = Some(counterpart.to_owned());
             for unknown in beside.iter().filter(|key| key.name == counterpart) {
                 self.problems[unknown.problem].suggestion.get_or_insert_with(|| missing.name.clone());
             }

@@ -111,14 +111,14 @@ mod tests {
 
     #[test]
     fn a_misspelt_field_gets_the_nearest_one() {
-        let said = message(r#"{"operation":"clock.now","argments":{}}"#);
+        let said = message(r#"{"operation":"times.now","argments":{}}"#);
         assert!(said.starts_with("unknown field `argments`"), "{said}");
         assert!(said.ends_with("did you mean `arguments`?"), "{said}");
     }
 
     #[test]
     fn a_value_of_the_wrong_type_names_its_field() {
-        let said = message("{\"operation\":\"clock.now\",\n \"timeout_ms\": \"5\"}");
+        let said = message("{\"operation\":\"times.now\",\n \"timeout_ms\": \"5\"}");
         assert!(said.starts_with("timeout_ms: invalid type: string"), "{said}");
         let bad_name =
             read::<LogsParams>(&Params::new(Some(r#"{"plugin":"a b","tail":3}"#))).expect_err("bad name");

@@ -132,7 +132,6 @@ fn a_plugin_may_use_only_what_it_requires() {
         "{result:#}"
     );
     assert_eq!(error["outcome"], "not_run");
-    assert_eq!(daemon.status("inner")["generation"].as_u64(), daemon.status("inner")["generation"].as_u64());
     let inner = daemon.json(&["events", "inner"]);
     let started = inner.as_array().expect("events").iter().any(|event| event["kind"] == "plugin.ready");
     assert!(!started, "a refused call starts nothing: {inner:#}");

@@ -28,9 +28,9 @@ Arguments:
   --json        the same as text, from @file, or from stdin with -
 
 Examples:
-  plugd call tickets.query_status ticket_id=TK-20241215-001
-  plugd call weather.forecast city=Lyon days=3 --timeout 5s
-  echo '{\"city\":\"Lyon\"}' | plugd call weather.forecast --json -
+  plugd call greet.hello name=Ada
+  plugd call archive.search words=tax limit:=3 --timeout 5s
+  echo '{\"words\":\"tax\"}' | plugd call archive.search --json -
   plugd call ./plugin.py greet name=Ada      no configuration, no daemon
   plugd call logs.search pattern=@query.txt --output json")]
 pub(crate) struct Args {

@@ -11,9 +11,9 @@ use crate::render;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  plugd describe tickets                        the plugin and all its operations
-  plugd describe tickets.query_status           one operation and its arguments
-  plugd describe tickets.query_status --output json")]
+  plugd describe archive                  the plugin and all its operations
+  plugd describe archive.search           one operation and its arguments
+  plugd describe archive.search --output json")]
 pub(crate) struct Args {
     /// A plugin's name, or an operation's
     name: String,

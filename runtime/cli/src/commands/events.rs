@@ -16,7 +16,7 @@ With -f and --output json: one JSON document a line.
 
 Examples:
   plugd events
-  plugd events -f weather
+  plugd events -f mailbox
   plugd events -f --output json | jq .kind")]
 pub(crate) struct Args {
     /// Only this plugin's

@@ -16,7 +16,7 @@ use crate::render;
 Without a daemon the log files are read. With -f and --output json: one JSON document a line.
 
 Examples:
-  plugd logs weather
+  plugd logs mailbox
   plugd logs -f --tail 20
   plugd logs --call 0193d6f8-54a1-7c3e-9a41-2f0c7f6f7b10")]
 pub(crate) struct Args {

@@ -15,7 +15,7 @@ Without a name only what changed is touched. A configuration that cannot be read
 
 Examples:
   plugd reload
-  plugd reload weather                 even if nothing about it changed")]
+  plugd reload mailbox                 even if nothing about it changed")]
 pub(crate) struct Args {
     /// Only this plugin
     #[arg(value_parser = plugin_name)]

@@ -14,8 +14,8 @@ use crate::render;
 Calls in flight may end first; new ones wait for the start. Exits 6 if one did not come up.
 
 Examples:
-  plugd restart weather
-  plugd restart weather tickets --output json")]
+  plugd restart mailbox
+  plugd restart mailbox archive --output json")]
 pub(crate) struct Args {
     /// Which plugins
     #[arg(required = true, value_name = "PLUGIN", value_parser = plugin_name)]

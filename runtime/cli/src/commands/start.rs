@@ -14,8 +14,8 @@ use crate::render;
 Clears what kept them down: a stop, the count of failures. Exits 6 if one did not come up.
 
 Examples:
-  plugd start weather
-  plugd start weather tickets --output json")]
+  plugd start mailbox
+  plugd start mailbox archive --output json")]
 pub(crate) struct Args {
     /// Which plugins
     #[arg(required = true, value_name = "PLUGIN", value_parser = plugin_name)]

@@ -13,7 +13,7 @@ use crate::render;
 #[command(after_help = "\
 Examples:
   plugd status
-  plugd status weather                 one plugin in full, with its last exit
+  plugd status mailbox                 one plugin in full, with its last exit
   plugd status --output json")]
 pub(crate) struct Args {
     /// Only this plugin

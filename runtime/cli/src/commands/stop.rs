@@ -14,8 +14,8 @@ use crate::render;
 Calls in flight may end first. `plugd start` brings a stopped plugin back.
 
 Examples:
-  plugd stop weather
-  plugd stop weather tickets --output json")]
+  plugd stop mailbox
+  plugd stop mailbox archive --output json")]
 pub(crate) struct Args {
     /// Which plugins
     #[arg(required = true, value_name = "PLUGIN", value_parser = plugin_name)]

@@ -111,12 +111,12 @@ mod tests {
     fn report() -> GraphReport {
         serde_json::from_value(serde_json::json!({
             "nodes": [
-                {"name": "weather", "state": "ready", "level": 0},
-                {"name": "trip", "state": "blocked", "level": 1},
+                {"name": "mailbox", "state": "ready", "level": 0},
+                {"name": "desk", "state": "blocked", "level": 1},
                 {"name": "loop-a", "state": "disabled"}],
             "edges": [
-                {"from": "trip", "to": "weather", "version": ">=1.0", "optional": false, "missing": false},
-                {"from": "trip", "to": "maps", "version": "*", "optional": true, "missing": true}],
+                {"from": "desk", "to": "mailbox", "version": ">=1.0", "optional": false, "missing": false},
+                {"from": "desk", "to": "maps", "version": "*", "optional": true, "missing": true}],
             "cycles": [["loop-a", "loop-b", "loop-a"]],
         }))
         .unwrap()
@@ -126,7 +126,7 @@ mod tests {
     fn text_shows_levels_requirements_and_cycles() {
         let text = draw(&report(), Style::Text, Paint::never());
         assert!(
-            text.contains("1      trip     blocked   weather >=1.0, maps (optional, missing)\n"),
+            text.contains("1      desk     blocked   mailbox >=1.0, maps (optional, missing)\n"),
             "{text}"
         );
         assert!(text.contains("cycle: loop-a → loop-b → loop-a"), "{text}");
@@ -135,8 +135,8 @@ mod tests {
     #[test]
     fn mermaid_and_dot_quote_what_they_draw() {
         let mermaid = draw(&report(), Style::Mermaid, Paint::never());
-        assert!(mermaid.contains("  trip -->|\">=1.0\"| weather\n"), "{mermaid}");
+        assert!(mermaid.contains("  desk -->|\">=1.0\"| mailbox\n"), "{mermaid}");
         let dot = draw(&report(), Style::Dot, Paint::never());
-        assert!(dot.contains("\"trip\" -> \"maps\" [label=\"*\", color=red];"), "{dot}");
+        assert!(dot.contains("\"desk\" -> \"maps\" [label=\"*\", color=red];"), "{dot}");
     }
 }

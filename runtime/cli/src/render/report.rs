@@ -194,7 +194,7 @@ pub(crate) fn list(report: &ListReport, paint: Paint) -> String {
         out.push_str(&listing(plugin, paint));
         let row = |operation: &plugd_protocol::control::OperationListing| {
             let description = operation.description.as_deref().unwrap_or_default();
-            vec![Cell::from(format!("  {}", operation.id)), first_line(description).into()]
+            vec![Cell::from(format!("  {}", operation.id)), first_paragraph(description).into()]
         };
         out.push_str(&table(&plugin.operations.iter().map(row).collect::<Vec<_>>()));
     }
@@ -239,7 +239,7 @@ fn listing(plugin: &PluginListing, paint: Paint) -> String {
     }
     out.push('\n');
     if let Some(description) = &plugin.description {
-        let _ = writeln!(out, "  {}", first_line(description));
+        let _ = writeln!(out, "  {}", first_paragraph(description));
     }
     let digest =
         plugin.digest.as_deref().map(|digest| format!(", sha256 {}", digest.get(..12).unwrap_or(digest)));
@@ -248,8 +248,10 @@ fn listing(plugin: &PluginListing, paint: Paint) -> String {
     out
 }
 
-fn first_line(text: &str) -> String {
-    visible_line(text.trim().lines().next().unwrap_or_default()).into_owned()
+/// The first paragraph of a text, which its author may have written over several lines.
+fn first_paragraph(text: &str) -> String {
+    let lines = text.trim().lines().map(str::trim).take_while(|line| !line.is_empty());
+    visible_line(&lines.collect::<Vec<_>>().join(" ")).into_owned()
 }
 
 /// One plugin with its operations and their arguments.

@@ -17,7 +17,7 @@ pub struct ConfigProblem {
     pub file: Option<PathBuf>,
     /// The line in that file, from 1.
     pub line: Option<usize>,
-    /// The key, from the top: `plugins.weather.timeout`; empty for the whole file.
+    /// The key, from the top: `plugins.mailbox.timeout`; empty for the whole file.
     pub key: String,
     /// What is wrong and what would be right.
     pub message: String,

@@ -95,7 +95,7 @@ fn mistakes_outside_a_plugin_are_named_too() {
         ),
         (
             "[plugins.w]\ncommand = []",
-            "line 2: plugins.w.command: the command is empty: expected a program and its arguments, such as [\"python3\", \"weather.py\"]",
+            "line 2: plugins.w.command: the command is empty: expected a program and its arguments, such as [\"python3\", \"mailbox.py\"]",
         ),
         (
             "[plugins.w]\nenabled = true",
@@ -142,8 +142,8 @@ fn a_secret_value_is_neither_in_an_error_nor_shown() {
 #[test]
 fn everything_that_can_be_said_of_a_plugin_is_taken_up() {
     let plugin = plugin(
-        r#"[plugins.weather]
-        command = ["python3", "weather.py"]
+        r#"[plugins.mailbox]
+        command = ["python3", "mailbox.py"]
         cwd = "w"
         protocol = "plugd"
         start = "eager"
@@ -159,10 +159,10 @@ fn everything_that_can_be_said_of_a_plugin_is_taken_up() {
         idle_timeout = "10m"
         on_change = "manual"
         strict = true
-        [plugins.weather.config]
+        [plugins.mailbox.config]
         cache_ttl = 60
         since = 2024-12-15
-        [plugins.weather.manifest]
+        [plugins.mailbox.manifest]
         version = "1.0.0"
         operations = []
         "#,
@@ -181,7 +181,7 @@ fn everything_that_can_be_said_of_a_plugin_is_taken_up() {
     assert_eq!(plugin.idle_timeout, Some(Duration::from_secs(600)));
     assert_eq!((plugin.on_change, plugin.strict), (OnChange::Manual, true));
     assert_eq!(plugin.config, json!({"cache_ttl": 60, "since": "2024-12-15"}));
-    let manifest = json!({"version": "1.0.0", "operations": [], "protocol": 1, "name": "weather"});
+    let manifest = json!({"version": "1.0.0", "operations": [], "protocol": 1, "name": "mailbox"});
     assert_eq!(plugin.manifest, Some(manifest));
 }
 
@@ -204,8 +204,8 @@ fn the_most_specific_limit_wins() {
 #[test]
 fn a_program_is_found_in_the_plugins_folder_or_on_the_path() {
     let program = |command: &str| plugin(&format!("[plugins.w]\ncommand = [\"{command}\"]\n")).program;
-    assert_eq!(program("bin/weather"), Path::new("/srv/bin/weather"));
-    assert_eq!(program("/opt/weather"), Path::new("/opt/weather"));
+    assert_eq!(program("bin/mailbox"), Path::new("/srv/bin/mailbox"));
+    assert_eq!(program("/opt/mailbox"), Path::new("/opt/mailbox"));
     assert_eq!(program("no-such-program-anywhere"), Path::new("no-such-program-anywhere"));
     assert!(["/usr/bin/sh", "/bin/sh"].map(PathBuf::from).contains(&program("sh")));
     let moved = plugin("[plugins.w]\ncommand = [\"./w\"]\ncwd = \"/opt\"\n");
@@ -319,7 +319,7 @@ fn a_scan_takes_up_plugins_and_says_what_it_passed_over() {
     folder(
         root.path(),
         &[
-            ("plugins/weather/plugin.toml", plugin_toml),
+            ("plugins/mailbox/plugin.toml", plugin_toml),
             ("plugins/greet.py!", ""),
             ("plugins/notes.txt", ""),
             ("plugins/empty/readme", ""),
@@ -329,19 +329,19 @@ fn a_scan_takes_up_plugins_and_says_what_it_passed_over() {
             ("plugins/my tool!", ""),
         ],
     );
-    let text = "[scan]\ndirs = [\"plugins\", \"./plugins\"]\n[plugins.weather]\nenabled = false\nenv = { B = \"2\" }\nconfig = { a = { y = 3 } }\n";
+    let text = "[scan]\ndirs = [\"plugins\", \"./plugins\"]\n[plugins.mailbox]\nenabled = false\nenv = { B = \"2\" }\nconfig = { a = { y = 3 } }\n";
     let config = scanned(root.path(), text).expect("right");
     let dir = fs::canonicalize(root.path()).expect("there").join("plugins");
     let names: Vec<&str> = config.plugins.keys().map(PluginName::as_str).collect();
-    assert_eq!(names, ["greet", "weather"]);
+    assert_eq!(names, ["greet", "mailbox"]);
     let greet = &config.plugins[&name("greet")];
     assert_eq!((&greet.program, &greet.cwd), (&dir.join("greet.py"), &dir));
-    let weather = &config.plugins[&name("weather")];
-    assert_eq!(weather.source, Source::Scan { dir: dir.display().to_string() });
-    assert_eq!((weather.enabled, weather.priority), (false, Some(5)));
-    assert_eq!((&weather.cwd, &weather.program), (&dir.join("weather"), &dir.join("weather/./run")));
-    assert_eq!(weather.config, json!({"a": {"x": 1, "y": 3}}));
-    assert_eq!(weather.env.len(), 2);
+    let mailbox = &config.plugins[&name("mailbox")];
+    assert_eq!(mailbox.source, Source::Scan { dir: dir.display().to_string() });
+    assert_eq!((mailbox.enabled, mailbox.priority), (false, Some(5)));
+    assert_eq!((&mailbox.cwd, &mailbox.program), (&dir.join("mailbox"), &dir.join("mailbox/./run")));
+    assert_eq!(mailbox.config, json!({"a": {"x": 1, "y": 3}}));
+    assert_eq!(mailbox.env.len(), 2);
     let skipped: Vec<String> = config
         .skipped
         .iter()
@@ -364,14 +364,14 @@ fn a_scan_takes_up_plugins_and_says_what_it_passed_over() {
 fn a_name_offered_twice_is_an_error_in_whatever_order() {
     let root = tempfile::tempdir().expect("a folder");
     let plugin_toml = "command = [\"./run\"]\n";
-    folder(root.path(), &[("a/weather/plugin.toml", plugin_toml), ("b/weather.sh!", "")]);
+    folder(root.path(), &[("a/mailbox/plugin.toml", plugin_toml), ("b/mailbox.sh!", "")]);
     let error = |text: &str| scanned(root.path(), text).expect_err("twice").to_string();
     let forwards = error("[scan]\ndirs = [\"a\", \"b\"]\n");
     assert_eq!(forwards, error("[scan]\ndirs = [\"b\", \"a\"]\n"));
-    assert!(forwards.contains("the plugin weather is there 2 times: "), "{forwards}");
-    assert!(forwards.contains("/a/weather and ") && forwards.contains("/b/weather.sh: rename"), "{forwards}");
-    let with_file = error("[scan]\ndirs = [\"a\"]\n[plugins.weather]\ncommand = [\"w\"]\n");
-    assert!(with_file.contains("line 3: the plugin weather is there 2 times"), "{with_file}");
+    assert!(forwards.contains("the plugin mailbox is there 2 times: "), "{forwards}");
+    assert!(forwards.contains("/a/mailbox and ") && forwards.contains("/b/mailbox.sh: rename"), "{forwards}");
+    let with_file = error("[scan]\ndirs = [\"a\"]\n[plugins.mailbox]\ncommand = [\"w\"]\n");
+    assert!(with_file.contains("line 3: the plugin mailbox is there 2 times"), "{with_file}");
     assert!(with_file.contains("plugd.toml: rename or remove all but one"), "{with_file}");
 }
 

@@ -230,7 +230,7 @@ impl Read for Vec<String> {
 
 impl Read for Words {
     fn read(value: &Found<'_>, key: &str, reader: &mut Reader<'_>) -> Option<Words> {
-        const COMMAND: &str = "a program and its arguments, such as [\"python3\", \"weather.py\"]";
+        const COMMAND: &str = "a program and its arguments, such as [\"python3\", \"mailbox.py\"]";
         let items = value.get_ref().as_array();
         let words = items.map(|items| items.iter().map(|item| item.get_ref().as_str().map(str::to_owned)));
         match words.and_then(|words| words.collect::<Option<Vec<String>>>()) {
@@ -409,7 +409,7 @@ described_as! {
     ]},
     Count: {"type": "integer", "minimum": 1, "maximum": 4_294_967_295u32},
     Share: {"type": "number", "minimum": 0, "maximum": 1},
-    Words: {"type": "array", "items": {"type": "string"}, "minItems": 1, "examples": [["python3", "weather.py"]]},
+    Words: {"type": "array", "items": {"type": "string"}, "minItems": 1, "examples": [["python3", "mailbox.py"]]},
     Variables: {"type": "object", "additionalProperties": {"anyOf": [{"type": "string"}, {"const": false}]}},
     JsonTable: {"type": "object"},
     Need: {"anyOf": [

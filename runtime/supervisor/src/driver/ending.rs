@@ -34,6 +34,18 @@ impl Run {
         }
     }
 
+    /// Takes what stands in stderr: what was written there before an answer belongs to that call.
+    pub(super) fn read_stderr_first(
+        &mut self,
+        stderr: &pipe::Receiver,
+        splitter: &mut LineSplitter,
+        buffer: &mut Vec<u8>,
+    ) {
+        if stderr.try_read_buf(buffer).is_ok_and(|count| count > 0) {
+            self.read_stderr(splitter, buffer);
+        }
+    }
+
     fn log_stderr(&mut self, line: String) {
         self.tail.push(&line);
         self.log_in_call(LogStream::Stderr, LogLevel::Info, line);

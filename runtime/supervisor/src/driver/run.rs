@@ -217,6 +217,9 @@ impl Run {
             match turn {
                 Turn::Stdout(read) => {
                     stdout_open = matches!(read, Ok(count) if count > 0);
+                    if stderr_open {
+                        self.read_stderr_first(&stderr, &mut splitter, &mut stderr_buffer);
+                    }
                     self.read_frames(&mut decoder);
                 }
                 Turn::Stderr(read) => {

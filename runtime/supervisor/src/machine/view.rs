@@ -76,7 +76,11 @@ impl Lifecycle {
                 Phase::Stopping(_) if run.is_abandoned() => PluginState::Failed,
                 // It only was to be described, and nobody need hear how its process goes.
                 Phase::Stopping(stop) if stop.reason == StopReason::Described && stop.failure.is_none() => {
-                    self.state_without_run()
+                    match self.state_without_run() {
+                        // It starts with its next run, not before.
+                        PluginState::Starting => PluginState::Idle,
+                        state => state,
+                    }
                 }
                 Phase::Stopping(_) => PluginState::Stopping,
             };

@@ -50,8 +50,8 @@ fn a_call_during_the_end_of_a_description_gets_the_next_run() {
         "a",
         "describe a | spawn a#1 a:starting
         a described | close a#1 term a#1 a:idle
-        want a | a:starting
-        a exited 0 | spawn a#2",
+        want a |
+        a exited 0 | spawn a#2 a:starting",
     );
 }
 
@@ -131,13 +131,13 @@ fn an_operators_stop_is_sticky() {
         "a",
         "stop a | drain a#1 a:stopping
         want a |
-        ? a | stopping
+        ? a | stopping -> stopped (stopped by an operator)
         a exited 0 | a:stopped
         want a |
         describe a |
         config a print=2 |
         stop a |
-        ? a | stopping -> stopped (stopped by an operator)
+        ? a | stopped (stopped by an operator) started down NotRunning#1 in 0s
         start a | spawn a#2 a:starting",
     );
 }
@@ -223,8 +223,8 @@ fn a_reload_replaces_a_run_and_describes_one_that_sleeps() {
         a idle | drain a#2 a:stopping
         a exited 0 | a:idle
         reload a | spawn a#3 a:starting
-        a described | close a#3 term a#3 a:stopping
-        a exited 0 | a:idle",
+        a described | close a#3 term a#3 a:idle
+        a exited 0 |",
     );
 }
 
