@@ -102,6 +102,26 @@ fn c061_a_script_that_starts_a_daemon_and_calls_it_ends() {
 }
 
 #[test]
+fn of_several_daemons_started_at_once_one_serves_and_the_others_name_it() {
+    let sandbox = Sandbox::new("");
+    let table = sandbox.python("fp", "");
+    sandbox.configure(&table);
+    let runs: Vec<Ran> = std::thread::scope(|scope| {
+        let starts: Vec<_> = (0..4).map(|_| scope.spawn(|| sandbox.plugd(&["serve", "--detach"]))).collect();
+        starts.into_iter().map(|start| start.join().expect("it ends")).collect()
+    });
+    let daemon = Detached(daemon_pid(&sandbox));
+    let (won, lost): (Vec<Ran>, Vec<Ran>) = runs.into_iter().partition(|ran| ran.code == 0);
+    assert_eq!((won.len(), lost.len()), (1, 3), "{won:?} {lost:?}");
+    for ran in lost {
+        let ran = ran.expect(9);
+        assert!(ran.stderr.contains(&format!("already running, pid {}", daemon.0)), "{ran:?}");
+    }
+    sandbox.plugd(&["shutdown"]).expect(0);
+    eventually("the daemon is gone", || !alive(daemon.0));
+}
+
+#[test]
 fn a_daemon_that_cannot_start_in_the_background_says_why() {
     let sandbox = Sandbox::new("[plugins.a]\ncomand = [\"x\"]\n");
     let ran = sandbox.plugd(&["serve", "--detach"]).expect(2);

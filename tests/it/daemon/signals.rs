@@ -50,6 +50,36 @@ def on_shutdown():
 }
 
 #[test]
+fn a_caller_whose_daemon_is_killed_is_told_at_once_that_the_outcome_is_unknown() {
+    let sandbox = Sandbox::new("");
+    let hang =
+        "def handle(operation, arguments, params):\n    mark(\"running\")\n    threading.Event().wait()\n";
+    let table = sandbox.python("hang", hang);
+    sandbox.configure(&table);
+    let mut daemon = sandbox.serve();
+    let call = sandbox
+        .command(&["--output", "json", "call", "hang.echo"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("plugd runs");
+    eventually("the call runs", || !sandbox.read("plugins/hang/running").is_empty());
+    let plugin = pid(&daemon, "hang");
+    let began = Instant::now();
+    daemon.signal(Signal::KILL);
+    daemon.wait();
+    let ran: Ran = call.wait_with_output().expect("the call ends").into();
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    let result = ran.expect(9).json();
+    assert_eq!(
+        (&result["status"], &result["error"]["outcome"]),
+        (&json!("error"), &json!("unknown")),
+        "{result:#}"
+    );
+    eventually("the plugin goes with its daemon", || !alive(plugin));
+}
+
+#[test]
 fn a_second_sigterm_skips_the_graces() {
     let sandbox = Sandbox::new("");
     // The default graces: 5 s for an answer to `shutdown`, 3 s for stdin, 3 s for SIGTERM.
