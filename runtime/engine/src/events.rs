@@ -52,9 +52,11 @@ impl Events {
         Events { latest: Mutex::default(), followers: broadcast::Sender::new(FOLLOWERS_BEHIND_MAX) }
     }
 
-    /// Numbers an event, keeps it and passes it on; never waits.
+    /// Numbers an event, says when it was where that is open, keeps it and passes it on; never waits.
     pub(crate) fn emit(&self, mut event: Event) {
-        event.at = unix_now();
+        if event.at == UnixMillis(0) {
+            event.at = unix_now();
+        }
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         latest.last_seq += 1;
         event.seq = latest.last_seq;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use plugd_protocol::control::{CallParams, Event};
+use plugd_protocol::control::{CallParams, Event, UnixMillis};
 use plugd_protocol::error::ErrorKind;
 use plugd_protocol::result::{Meta, NextAction};
 use plugd_protocol::{CallError, CallId, CallResult, OperationId, Outcome, PluginName, Status};
@@ -16,7 +16,7 @@ use crate::config::{Limits, TIMEOUT_DEFAULT, TIMEOUT_MAX};
 use crate::engine::{Engine, Shared};
 use crate::events::{happening, unix_now};
 use crate::failure::{not_admitted, run_failure};
-use crate::registry::RegisteredOperation;
+use crate::registry::{RegisteredOperation, Snapshot};
 
 /// A call as it arrives.
 pub(crate) struct Request {
@@ -46,6 +46,7 @@ struct Trail<'a> {
     plugin_version: Option<Arc<str>>,
     generation: Option<u64>,
     arrived: Instant,
+    arrived_at: UnixMillis,
     queue: Duration,
     run: Duration,
     argument_bytes: u64,
@@ -78,6 +79,7 @@ impl Engine {
 
     async fn run_stages(&self, mut request: Request, trail: &mut Trail<'_>) -> Result<Answered, CallError> {
         let operation = self.resolve(&request.operation, request.hard_deadline).await?;
+        let declared = self.shared().registry.snapshot();
         trail.resolved(&operation);
         if let Origin::Plugin { name, lineage } = &request.origin {
             self.admit_plugin(name, lineage, &operation).await?;
@@ -86,9 +88,10 @@ impl Engine {
         check(&operation, &arguments)?;
 
         let (_listed, cancelled) =
-            self.shared().calls.enter(&trail.call_id, operation.id.clone(), unix_now());
+            self.shared().calls.enter(&trail.call_id, operation.id.clone(), trail.arrived_at);
         let delivered = AtomicBool::new(false);
-        let run = self.queue_and_run(operation, arguments, &request, trail, &delivered);
+        let run =
+            self.queue_and_run(Resolved { operation, declared }, arguments, &request, trail, &delivered);
         let cancelled = async {
             // An entry that is taken out without a word was not cancelled.
             if cancelled.await.is_err() {
@@ -196,14 +199,14 @@ impl Engine {
     /// Waits for a lane and runs the call there; a run that ends before it got the call is passed over.
     async fn queue_and_run(
         &self,
-        mut operation: Arc<RegisteredOperation>,
+        mut resolved: Resolved,
         arguments: Box<RawValue>,
         request: &Request,
         trail: &mut Trail<'_>,
         delivered: &AtomicBool,
     ) -> Result<Answered, CallError> {
-        let plugin = operation.id.plugin.clone();
-        let times = Times::of(self, request, &operation);
+        let plugin = resolved.operation.id.plugin.clone();
+        let times = Times::of(self, request, &resolved.operation);
         let lineage = match &request.origin {
             Origin::Caller => Lineage::default(),
             Origin::Plugin { lineage, .. } => lineage.clone(),
@@ -213,7 +216,7 @@ impl Engine {
             Origin::Plugin { name, .. } => Some(format!("plugin:{name}").into()),
         };
         let call = Arc::new(CallRequest {
-            operation: operation.id.operation.clone(),
+            operation: resolved.operation.id.operation.clone(),
             arguments,
             call_id: trail.call_id.clone(),
             session: request.session.clone(),
@@ -226,16 +229,15 @@ impl Engine {
             lineage,
         });
         loop {
-            let queued = Instant::now();
             let admitted = self.plugins().admit(&plugin, times.patience).await;
-            trail.queue += queued.elapsed();
             let lease = admitted.map_err(|failure| not_admitted(&plugin, failure))?;
-            operation = self.still_declared(operation, &call.arguments)?;
+            self.check_again_where_changed(&mut resolved, &call.arguments)?;
             trail.generation = Some(lease.generation().0);
             delivered.store(true, Ordering::Relaxed);
             let began = Instant::now();
+            trail.queue = began.saturating_duration_since(trail.arrived);
             let outcome = lease.run(Arc::clone(&call)).await;
-            trail.run = began.elapsed();
+            trail.run = outcome.as_ref().map_or_else(|_| began.elapsed(), |answered| answered.took);
             match outcome {
                 Ok(answered) => return Ok(answered),
                 Err(failure) => {
@@ -248,23 +250,31 @@ impl Engine {
         }
     }
 
-    /// The operation as it is declared now; where that has changed, the arguments are checked again.
-    fn still_declared(
+    /// Takes the operation as it is declared now; where that has changed, the arguments are checked again.
+    fn check_again_where_changed(
         &self,
-        operation: Arc<RegisteredOperation>,
+        resolved: &mut Resolved,
         arguments: &RawValue,
-    ) -> Result<Arc<RegisteredOperation>, CallError> {
-        let snapshot = self.shared().registry.snapshot();
-        let identity = operation.id.to_string();
-        match snapshot.operation(&identity) {
-            Some(now) if Arc::ptr_eq(now, &operation) => Ok(operation),
-            Some(now) => {
-                check(now, arguments)?;
-                Ok(Arc::clone(now))
-            }
-            None => Err(snapshot.unknown(&identity)),
+    ) -> Result<(), CallError> {
+        let now = self.shared().registry.snapshot();
+        if Arc::ptr_eq(&now, &resolved.declared) {
+            return Ok(());
         }
+        let identity = resolved.operation.id.to_string();
+        let operation = now.operation(&identity).ok_or_else(|| now.unknown(&identity))?;
+        if !Arc::ptr_eq(operation, &resolved.operation) {
+            check(operation, arguments)?;
+            resolved.operation = Arc::clone(operation);
+        }
+        resolved.declared = now;
+        Ok(())
     }
+}
+
+/// An operation and the declarations it was found in.
+struct Resolved {
+    operation: Arc<RegisteredOperation>,
+    declared: Arc<Snapshot>,
 }
 
 /// How long a call may take for what.
@@ -328,11 +338,12 @@ impl<'a> Trail<'a> {
     fn begin(shared: &'a Shared, request: &Request) -> Trail<'a> {
         Trail {
             shared,
-            call_id: CallId::new(Uuid::now_v7().to_string()),
+            call_id: CallId::new(&*Uuid::now_v7().hyphenated().encode_lower(&mut Uuid::encode_buffer())),
             operation: None,
             plugin_version: None,
             generation: None,
             arrived: Instant::now(),
+            arrived_at: unix_now(),
             queue: Duration::ZERO,
             run: Duration::ZERO,
             argument_bytes: request.arguments.as_ref().map_or(0, |arguments| arguments.get().len() as u64),
@@ -343,7 +354,7 @@ impl<'a> Trail<'a> {
     fn resolved(&mut self, operation: &RegisteredOperation) {
         self.operation = Some(operation.id.clone());
         self.plugin_version = Some(Arc::clone(&operation.plugin_version));
-        self.emit("call.started", None, None);
+        self.emit("call.started", Duration::ZERO, None, None);
     }
 
     fn finish(mut self, outcome: Result<Answered, CallError>) -> CallResult {
@@ -352,7 +363,7 @@ impl<'a> Trail<'a> {
             Err(error) if error.code == ErrorKind::Cancelled.code() => Status::Cancelled,
             Err(_) => Status::Error,
         };
-        self.emit("call.finished", Some(status), outcome.as_ref().err());
+        self.emit("call.finished", self.arrived.elapsed(), Some(status), outcome.as_ref().err());
         self.finished = true;
         let meta = Meta {
             call_id: self.call_id.clone(),
@@ -385,15 +396,17 @@ impl<'a> Trail<'a> {
         }
     }
 
-    fn emit(&self, kind: &'static str, status: Option<Status>, error: Option<&CallError>) {
+    fn emit(&self, kind: &'static str, after: Duration, status: Option<Status>, error: Option<&CallError>) {
+        let millis = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
         self.shared.events.emit(Event {
+            at: UnixMillis(self.arrived_at.0.saturating_add(millis)),
             plugin: self.operation.as_ref().map(|operation| operation.plugin.clone()),
             generation: self.generation,
             reason: error.map(|error| format!("{} {}", error.code, error.name)),
             call_id: Some(self.call_id.clone()),
             operation: self.operation.clone(),
             status,
-            duration_us: status.map(|_| micros(self.arrived.elapsed())),
+            duration_us: status.map(|_| micros(after)),
             ..happening(kind)
         });
     }
@@ -403,7 +416,7 @@ impl Drop for Trail<'_> {
     /// A caller that went away leaves no call without its end.
     fn drop(&mut self) {
         if !self.finished && self.operation.is_some() {
-            self.emit("call.finished", Some(Status::Cancelled), None);
+            self.emit("call.finished", self.arrived.elapsed(), Some(Status::Cancelled), None);
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use plugd_protocol::PluginName;
 use plugd_protocol::control::{GraphEdge, PluginState, Stopped};
 use plugd_protocol::manifest::CONCURRENCY_MAX;
-use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use super::door::{Availability, Door, RunDoor, until};
 use super::exit::ExitRecord;
@@ -294,11 +294,12 @@ impl Control {
         let (commands, run_commands) = mpsc::channel(RUN_COMMANDS);
         // As many calls as there can be lanes: a call with a lane always finds room.
         let (calls, run_calls) = mpsc::channel(CONCURRENCY_MAX as usize);
+        let (ring, abandoned) = mpsc::channel(1);
         let door = Arc::new(RunDoor {
             generation,
             lanes: Arc::new(Semaphore::new(0)),
             calls,
-            abandoned: Notify::new(),
+            abandoned: ring,
             concurrency: AtomicU32::new(1),
             in_flight: AtomicU32::new(0),
             stray_lines: AtomicU64::new(0),
@@ -314,6 +315,7 @@ impl Control {
             spawner: self.spawner.clone(),
             commands: run_commands,
             calls: run_calls,
+            abandoned,
         };
         entry.runs.insert(generation, ActiveRun { commands, door });
         tokio::spawn(run::run(parts));

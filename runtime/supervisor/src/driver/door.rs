@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use plugd_protocol::control::PluginState;
 use plugd_protocol::{CallId, OperationName, PluginName, RpcError};
 use serde_json::value::RawValue;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::{sleep_until, timeout_at};
 
 use super::control::Command;
@@ -46,8 +46,8 @@ pub(crate) struct RunDoor {
     /// A permit a lane; none before the plugin is ready.
     pub(crate) lanes: Arc<Semaphore>,
     pub(crate) calls: mpsc::Sender<RunCall>,
-    /// Rung when a caller has gone away; the run then looks which.
-    pub(crate) abandoned: Notify,
+    /// Rung when a caller has gone away; the run then looks which. One ring stands for all.
+    pub(crate) abandoned: mpsc::Sender<()>,
     pub(crate) concurrency: AtomicU32,
     pub(crate) in_flight: AtomicU32,
     pub(crate) stray_lines: AtomicU64,
@@ -229,7 +229,8 @@ struct AbandonBell<'a> {
 impl Drop for AbandonBell<'_> {
     fn drop(&mut self) {
         if self.armed {
-            self.run.abandoned.notify_one();
+            // Full: it will look anyway. Closed: there is nobody left to tell.
+            let _rung = self.run.abandoned.try_send(());
         }
     }
 }

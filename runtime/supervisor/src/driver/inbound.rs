@@ -63,13 +63,14 @@ impl Run {
             return self.unmatched();
         };
         if let Some(mut call) = self.calls.close(id) {
+            let now = Instant::now();
             let outcome = match answer {
                 Ok(Answer::Object(object)) => match object.data {
                     Some(data) => Ok(Answered {
                         data: keep(data),
                         summary: object.summary.map(std::borrow::Cow::into_owned),
                         next_actions: object.next_actions.map(keep),
-                        took: call.delivered.elapsed(),
+                        took: now.saturating_duration_since(call.delivered),
                     }),
                     None => Err(RunFailure::MissingData),
                 },
@@ -80,7 +81,7 @@ impl Run {
                 self.door.unmatched_answers.fetch_add(1, Ordering::Relaxed);
             }
             call.answer(outcome);
-            return self.call_ended();
+            return self.call_ended(now);
         }
         match self.setup {
             Some((expected, setup)) if expected == id => {
@@ -296,12 +297,11 @@ impl Run {
     }
 
     /// Writes a call into the pipe and notes it as in flight.
-    pub(super) fn send_call(&mut self, id: u64, call: RunCall) {
+    pub(super) fn send_call(&mut self, now: Instant, id: u64, call: RunCall) {
         let RunCall { request, reply, lane } = call;
         if reply.is_closed() {
             return;
         }
-        let now = Instant::now();
         let run_ends = now + request.timeout;
         let deadline = request.hard_deadline.map_or(run_ends, |hard| hard.min(run_ends));
         let params = CallParams {
@@ -355,7 +355,7 @@ impl Run {
             call.answer(Err(RunFailure::FrameTooLarge { limit }));
             let text = format!("a frame above the limit of {limit} bytes was skipped");
             self.log(LogStream::Runtime, LogLevel::Warn, Some(call.call_id.clone()), text);
-            return self.call_ended();
+            return self.call_ended(Instant::now());
         }
         // Whose answer it is cannot be told: it may be anybody's.
         for mut call in self.calls.drain() {

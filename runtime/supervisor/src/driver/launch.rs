@@ -64,7 +64,8 @@ struct Job {
 pub(crate) struct Process {
     child: Child,
     pid: Pid,
-    pidfd: AsyncFd<OwnedFd>,
+    /// Told by a task that waits on the pidfd: cheaper to look at in every turn than the pidfd.
+    ended: oneshot::Receiver<()>,
 }
 
 /// The pipes to a child.
@@ -153,13 +154,20 @@ fn pid_of(child: &Child) -> io::Result<Pid> {
         .ok_or_else(|| io::Error::other("the operating system gave an impossible pid"))
 }
 
-/// Registers a pidfd with the reactor.
+/// Waits on a pidfd in a task of its own, and tells when it becomes readable.
 #[expect(
     deprecated,
     reason = "its successor is unsafe for the sake of types that may give back another descriptor later; an OwnedFd that is never touched cannot"
 )]
-fn watch(pidfd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    AsyncFd::new(pidfd)
+fn watch(pidfd: OwnedFd) -> io::Result<oneshot::Receiver<()>> {
+    let pidfd = AsyncFd::new(pidfd)?;
+    let (tell, ended) = oneshot::channel();
+    tokio::spawn(async move {
+        // An error would mean that the reactor is gone, and everything with it.
+        let _ready = pidfd.readable().await;
+        let _unheard = tell.send(());
+    });
+    Ok(ended)
 }
 
 impl Process {
@@ -169,7 +177,7 @@ impl Process {
         let stdout = OwnedFd::from(child.stdout.take().ok_or_else(missing)?);
         let stderr = OwnedFd::from(child.stderr.take().ok_or_else(missing)?);
         let pid = pid_of(&child)?;
-        let process = Process { child, pid, pidfd: watch(pidfd)? };
+        let process = Process { child, pid, ended: watch(pidfd)? };
         let pipes = Pipes {
             stdin: pipe::Sender::from_owned_fd(stdin)?,
             stdout: pipe::Receiver::from_owned_fd(stdout)?,
@@ -185,10 +193,10 @@ impl Process {
     /// Waits for the process to end, whoever else holds its pipes.
     ///
     /// # Cancel safety
-    /// Safe: nothing is taken before it is ready, and the exit stays readable.
-    pub(crate) async fn ended(&self) {
-        // An error would mean that the reactor is gone, and this task with it.
-        let _ready = self.pidfd.readable().await;
+    /// Safe: nothing is taken before it is ready. Not to be awaited again once it has returned.
+    pub(crate) async fn ended(&mut self) {
+        // The watching task tells before it ends.
+        let _told = (&mut self.ended).await;
     }
 
     /// Ends what the process left in its group, then takes its exit status.
