@@ -20,7 +20,7 @@ demo: tools ## build, then run the whole story on real processes (under a minute
 test: tools ## build what the tests need, then run all of them
 	$(CARGO) build --bins
 	@$(MAKE) --no-print-directory examples
-	$(CARGO) test
+	$(CARGO) test $(NOT_PEER)
 
 check: tools ## formatting, lints, docs, layout, licences, syntax of the fixtures
 	$(CARGO) fmt --all --check

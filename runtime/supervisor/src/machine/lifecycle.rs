@@ -13,7 +13,7 @@ use super::{Action, Declared, Exit, Generation, Spec, StopOutcome, StopReason};
 
 /// One plugin: what is configured and wanted, and what was seen of its runs.
 ///
-/// It acts on what it is told; [`settle`](Lifecycle::settle) then does what became possible.
+/// It acts on what it is told; `settle` then does what became possible.
 #[derive(Debug)]
 pub struct Lifecycle {
     pub(super) name: PluginName,
