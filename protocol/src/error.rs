@@ -221,7 +221,7 @@ error_kinds! {
     /// The call's deadline passed before the plugin was up.
     StartTimedOut = 5004, "start_timed_out", Time, retryable: true, hint: "`plugd status` says what the plugin waits for";
     /// The plugin's process ended during the call.
-    PluginDied = 6001, "plugin_died", Process, retryable: true, hint: "it is being restarted; `plugd logs` has its last words";
+    PluginDied = 6001, "plugin_died", Process, retryable: true, hint: "`plugd logs` has its last words; where it is restarted, call again";
     /// The plugin's queue is full.
     Overloaded = 6002, "overloaded", Process, retryable: true, hint: "send fewer calls at once, or try again later";
     /// An operator stopped the plugin.
@@ -233,7 +233,7 @@ error_kinds! {
     /// The plugin was given up.
     Failed = 6006, "failed", Process, retryable: false, hint: "mend the reason given, then `plugd start`";
     /// The plugin kept failing to start for as long as the call could wait.
-    Unavailable = 6007, "unavailable", Process, retryable: true, hint: "`plugd status` shows its last exits";
+    Unavailable = 6007, "unavailable", Process, retryable: true, hint: "`plugd logs` has its last words; mend what they say";
     /// plugd is shutting down.
     ShuttingDown = 6008, "shutting_down", Process, retryable: true, hint: "call again once the daemon is back";
     /// A plugin used one it does not require.

@@ -189,9 +189,9 @@ pub struct Quarantined {
 /// Why a manifest is unusable as a whole.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
-    /// Not of the expected form.
+    /// Not of the expected form: where, and why.
     #[error("the manifest is unreadable: {0}")]
-    Unreadable(#[from] serde_json::Error),
+    Unreadable(String),
     /// A required member is missing.
     #[error("the manifest has no {member:?}: add {example}")]
     Missing {
@@ -225,7 +225,7 @@ impl Manifest {
     /// # Errors
     /// [`ManifestError`] when the manifest as a whole is unusable.
     pub fn parse(json: &str) -> Result<Manifest, ManifestError> {
-        let written: Written = serde_json::from_str(json)?;
+        let written: Written = read(json).map_err(ManifestError::Unreadable)?;
         let missing = |member, example| ManifestError::Missing { member, example };
         let mut manifest = Manifest {
             protocol: written.protocol.ok_or_else(|| missing("protocol", "\"protocol\": 1"))?,
@@ -278,10 +278,23 @@ fn operation(raw: &RawValue) -> Result<Operation, String> {
     struct NameOnly {
         name: Option<String>,
     }
-    let NameOnly { name } = serde_json::from_str(raw.get()).map_err(|error| error.to_string())?;
+    let NameOnly { name } = read(raw.get())?;
     let name = name.ok_or("it has no \"name\"")?;
     OperationName::new(&name).map_err(|error: NameError| error.to_string())?;
-    serde_json::from_str(raw.get()).map_err(|error| error.to_string())
+    read(raw.get())
+}
+
+/// Reads a declaration; what is wrong is said with the member it is about.
+///
+/// Lines and columns are left out: they count in a text that its author never sees.
+fn read<'de, T: Deserialize<'de>>(json: &'de str) -> Result<T, String> {
+    let mut deserializer = serde_json::Deserializer::from_str(json);
+    serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let path = error.path().to_string();
+        let said = error.into_inner().to_string();
+        let said = said.split(" at line ").next().unwrap_or_default();
+        if path == "." { said.to_owned() } else { format!("{path}: {said}") }
+    })
 }
 
 fn declared_name(raw: &RawValue) -> String {
@@ -325,6 +338,27 @@ mod tests {
         assert!(reasons[1].contains("no \"name\""), "{reasons:?}");
         assert!(reasons[2].contains("input_schema"), "{reasons:?}");
         assert_eq!(reasons[3], "good: declared twice");
+    }
+
+    #[test]
+    fn a_wrong_type_is_told_with_its_member() {
+        let operation = |member: &str| {
+            let json = format!(
+                r#"{{"protocol":1,"name":"t","version":"1","operations":[{{"name":"a","input_schema":{{}},{member}}}]}}"#
+            );
+            Manifest::parse(&json).expect("usable as a whole").quarantined[0].reason.clone()
+        };
+        assert_eq!(
+            operation(r#""timeout_ms":"1s""#),
+            "timeout_ms: invalid type: string \"1s\", expected u64"
+        );
+        assert!(operation(r#""audience":"all""#).starts_with("audience: unknown variant `all`"));
+        let whole = |json: &str| Manifest::parse(json).expect_err("unusable").to_string();
+        let said = whole(r#"{"protocol":1,"name":"t","version":1.0,"operations":[]}"#);
+        assert_eq!(
+            said,
+            "the manifest is unreadable: version: invalid type: floating point `1.0`, expected a string"
+        );
     }
 
     #[test]

@@ -71,6 +71,9 @@ pub struct PluginListing {
     pub digest: Option<String>,
     /// What it offers.
     pub operations: Vec<OperationListing>,
+    /// Operations it declares that are not offered, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub quarantined: Vec<Quarantined>,
 }
 
 /// Where a plugin came from.

@@ -175,8 +175,22 @@ impl Engine {
     /// An unknown plugin, or plugd is going.
     pub async fn restart(&self, params: &PluginsParams) -> Result<StartReport, CallError> {
         let plugins = self.known(params)?;
+        self.look_again(&plugins).await?;
         let views = self.0.plugins.restart(plugins).await.map_err(gone)?;
         Ok(listing::start_report(views))
+    }
+
+    /// Takes note of how the programs of these plugins are now, since they are about to be run anew:
+    /// a later reload finds no change in what runs already.
+    async fn look_again(&self, plugins: &[PluginName]) -> Result<(), CallError> {
+        let mut applied = self.0.applied.lock().await;
+        let now = plugin_specs(&self.config(), &Environment::of_process(), self.0.opening);
+        for spec in now.into_iter().filter(|spec| plugins.contains(&spec.spec.name)) {
+            if let Some(known) = applied.iter_mut().find(|known| known.spec.name == spec.spec.name) {
+                *known = spec;
+            }
+        }
+        self.0.plugins.configure(applied.clone()).await.map_err(gone)
     }
 
     /// Applies the config file anew as a difference, or takes one plugin up anew.
@@ -189,6 +203,7 @@ impl Engine {
         let before = self.config();
         if let Some(plugin) = &params.plugin {
             self.known(&PluginsParams { plugins: vec![plugin.clone()] })?;
+            self.look_again(std::slice::from_ref(plugin)).await?;
             self.0.plugins.reload(plugin.clone()).await.map_err(gone)?;
             self.0.plugins.described(vec![plugin.clone()]).await.map_err(gone)?;
             return Ok(listing::one_reloaded(&before, plugin, *self.0.shared.config_generation.borrow()));
@@ -254,6 +269,9 @@ impl Engine {
         let error = CallError::new(ErrorKind::UnknownPlugin, format!("there is no plugin {name:?}"));
         match nearest(name, config.plugins.keys().map(PluginName::as_str)) {
             Some(near) => error.hint(format!("did you mean {near}? `plugd list` shows what there is")),
+            None if config.file.is_none() => error.hint(
+                "no config file was found: `plugd list` shows where was looked; --config FILE names one",
+            ),
             None => error,
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use plugd_protocol::control::PluginState;
 use plugd_protocol::error::{ErrorData, ErrorKind, MESSAGE_MAX_CHARS, clip, rpc_code};
 use plugd_protocol::{CallError, Outcome, PluginName, RpcError};
-use plugd_supervisor::driver::{NotAdmitted, RunFailure};
+use plugd_supervisor::driver::{Heard, NotAdmitted, RunFailure};
 
 /// The error for a call that no run took.
 pub(crate) fn not_admitted(plugin: &PluginName, failure: NotAdmitted) -> CallError {
@@ -92,13 +92,16 @@ pub(crate) fn run_failure(plugin: &PluginName, failure: RunFailure) -> Option<Ca
             let message = format!("the arguments are above the frame limit of {limit} bytes");
             CallError::new(ErrorKind::ArgumentsTooLarge, message)
         }
-        RunFailure::TimedOut { after } => {
-            let message = format!("{plugin} did not answer within {}", seconds(after));
-            CallError::new(ErrorKind::TimedOut, message).outcome(Outcome::Unknown)
+        RunFailure::Malformed { why } => {
+            let message = format!("{plugin} answered with something that is no response: {why}");
+            CallError::new(ErrorKind::ProtocolViolation, message).outcome(Outcome::Unknown)
         }
+        RunFailure::TimedOut { after, heard } => timed_out(plugin, after, heard).outcome(Outcome::Unknown),
         RunFailure::Stalled { after } => {
             let message = format!("{plugin} made no progress for {}", seconds(after));
-            CallError::new(ErrorKind::TimedOut, message).outcome(Outcome::Unknown)
+            CallError::new(ErrorKind::TimedOut, message)
+                .outcome(Outcome::Unknown)
+                .hint("it must report progress more often, or stall_timeout be longer")
         }
         RunFailure::Died { exit, fault, stopping } => match (stopping, fault) {
             (Some(reason), _) => {
@@ -116,6 +119,31 @@ pub(crate) fn run_failure(plugin: &PluginName, failure: RunFailure) -> Option<Ca
         },
     };
     Some(error)
+}
+
+fn timed_out(plugin: &PluginName, after: Duration, heard: Heard) -> CallError {
+    let message = format!("{plugin} did not answer within {}", seconds(after));
+    let mut meanwhile = Vec::new();
+    if heard.unmatched_answers > 0 {
+        meanwhile.push(format!(
+            "{} with an id that nothing waited for",
+            counted(heard.unmatched_answers, "answer")
+        ));
+    }
+    if heard.stray_lines > 0 {
+        meanwhile.push(format!("{} on stdout that was no message", counted(heard.stray_lines, "line")));
+    }
+    if meanwhile.is_empty() {
+        return CallError::new(ErrorKind::TimedOut, message);
+    }
+    CallError::new(ErrorKind::TimedOut, format!("{message}; meanwhile it wrote {}", meanwhile.join(" and ")))
+        .hint(format!(
+            "`plugd logs {plugin}` shows what it wrote; if that was the answer, the plugin must mend it"
+        ))
+}
+
+fn counted(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 /// A plugin's own error, in the one shape for all.

@@ -17,7 +17,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::engine::{Engine, Shared};
 use crate::events::happening;
 use crate::failure::word;
-use crate::pipeline::{Origin, Request};
+use crate::pipeline::{Origin, Request, in_words};
 use crate::spec;
 
 /// What the supervisor talks to.
@@ -68,13 +68,8 @@ impl Host for EngineHost {
         let contract = Contract::compile(schema).map_err(|error| format!("config_schema: {error}"))?;
         let raw = to_raw_value(&filled).map_err(|error| error.to_string())?;
         contract.check(&raw).map_err(|problems| {
-            let told: Vec<String> = problems
-                .iter()
-                .map(|problem| {
-                    let got = problem.got.as_deref().map(|got| format!(", got {got}")).unwrap_or_default();
-                    format!("config{}: expected {}{got}", problem.path.replace('/', "."), problem.expected)
-                })
-                .collect();
+            let told: Vec<String> =
+                problems.iter().map(|problem| format!("config.{}", in_words(problem))).collect();
             told.join("; ")
         })?;
         Ok(raw)

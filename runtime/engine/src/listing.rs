@@ -191,6 +191,7 @@ fn listing(
         digest: digests.get(&path).cloned(),
         path: path.display().to_string(),
         operations: operations.unwrap_or_default(),
+        quarantined: manifest.map(|manifest| manifest.quarantined.clone()).unwrap_or_default(),
     }
 }
 

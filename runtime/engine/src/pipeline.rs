@@ -326,12 +326,14 @@ fn check(operation: &RegisteredOperation, arguments: &RawValue) -> Result<(), Ca
     })
 }
 
-fn in_words(problem: &plugd_protocol::error::ArgumentProblem) -> String {
+/// One problem with arguments or configuration, as a sentence has it.
+pub(crate) fn in_words(problem: &plugd_protocol::error::ArgumentProblem) -> String {
     let place = if problem.path.is_empty() { "arguments" } else { problem.path.trim_start_matches('/') };
     let got = problem.got.as_deref().map(|got| format!(", got {got}")).unwrap_or_default();
     let near =
         problem.suggestion.as_deref().map(|near| format!(" (did you mean {near}?)")).unwrap_or_default();
-    format!("{place}: expected {}{got}{near}", problem.expected)
+    let missing = if problem.problem == "required" { "missing, " } else { "" };
+    format!("{place}: {missing}expected {}{got}{near}", problem.expected)
 }
 
 impl<'a> Trail<'a> {

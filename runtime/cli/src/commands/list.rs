@@ -32,7 +32,7 @@ fn state(text: &str) -> Result<PluginState, String> {
 pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let runtime = context.runtime(Opening::Everything).await?;
     let shown = match runtime.list(&ListParams { state: args.state }).await {
-        Ok(report) => context.output.report(&report, |paint| render::list(&report, paint)),
+        Ok(report) => context.output.report(&report, |paint| render::list(&report, args.state, paint)),
         Err(failure) => Err(failure),
     };
     runtime.finish().await;

@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use plugd_protocol::control::{
-    Description, Event, ListReport, LogEntry, PluginListing, PluginStatus, ReloadReport, StartReport,
-    StatusReport, StopReport,
+    Description, Event, ListReport, LogEntry, PluginListing, PluginState, PluginStatus, ReloadReport,
+    StartReport, StatusReport, StopReport,
 };
 use plugd_protocol::error::ArgumentProblem;
 use plugd_protocol::plugin::LogLevel;
@@ -188,8 +188,11 @@ fn plugin_in_full(plugin: &PluginStatus, paint: Paint) -> String {
 }
 
 /// Every plugin with what it offers; where was looked, if there is none.
-pub(crate) fn list(report: &ListReport, paint: Paint) -> String {
+pub(crate) fn list(report: &ListReport, state: Option<PluginState>, paint: Paint) -> String {
     let mut out = String::new();
+    if let Some(state) = state.filter(|_| report.plugins.is_empty()) {
+        return format!("no plugin is {}\n", wire_name(&state));
+    }
     for plugin in &report.plugins {
         out.push_str(&listing(plugin, paint));
         let row = |operation: &plugd_protocol::control::OperationListing| {
@@ -197,6 +200,10 @@ pub(crate) fn list(report: &ListReport, paint: Paint) -> String {
             vec![Cell::from(format!("  {}", operation.id)), first_paragraph(description).into()]
         };
         out.push_str(&table(&plugin.operations.iter().map(row).collect::<Vec<_>>()));
+        for bad in &plugin.quarantined {
+            let (name, reason) = (visible_line(&bad.name), visible_line(&bad.reason));
+            let _ = writeln!(out, "  not offered: {name}: {reason}");
+        }
     }
     if report.plugins.is_empty() {
         out.push_str("no plugins\n");
@@ -411,7 +418,7 @@ mod tests {
             looked_in: vec!["/p/plugins".to_owned()],
             skipped: Vec::new(),
         };
-        let text = list(&report, Paint::never());
+        let text = list(&report, None, Paint::never());
         assert!(text.contains("config file: /p/plugd.toml\n  folders looked in: /p/plugins\n"), "{text}");
     }
 

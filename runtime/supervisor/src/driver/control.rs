@@ -130,12 +130,12 @@ impl Control {
             Command::Start { plugins, reply } => {
                 let goals = self.started_goals(&plugins, false);
                 plugins.into_iter().for_each(|plugin| self.step(Event::Start(plugin)));
-                self.waiters.push(Waiter { plugins: goals, reply: Reply::Views(reply) });
+                self.waiters.push(Waiter::new(goals, Reply::Views(reply)));
             }
             Command::Restart { plugins, reply } => {
                 let goals = self.started_goals(&plugins, true);
                 plugins.into_iter().for_each(|plugin| self.step(Event::Restart(plugin)));
-                self.waiters.push(Waiter { plugins: goals, reply: Reply::Views(reply) });
+                self.waiters.push(Waiter::new(goals, Reply::Views(reply)));
             }
             Command::Stop { plugins, reply } => {
                 let goal = |plugin: &PluginName| {
@@ -144,7 +144,7 @@ impl Control {
                 };
                 let goals = plugins.iter().map(goal).collect();
                 plugins.into_iter().for_each(|plugin| self.step(Event::Stop(plugin)));
-                self.waiters.push(Waiter { plugins: goals, reply: Reply::Stopped(reply) });
+                self.waiters.push(Waiter::new(goals, Reply::Stopped(reply)));
             }
             Command::Reload { plugin, reply } => {
                 if let Some(entry) = self.entries.get_mut(&plugin) {
@@ -160,7 +160,7 @@ impl Control {
                     }
                 }
                 let plugins = plugins.into_iter().map(|plugin| (plugin, Goal::Described)).collect();
-                self.waiters.push(Waiter { plugins, reply: Reply::Done(reply) });
+                self.waiters.push(Waiter::new(plugins, Reply::Done(reply)));
             }
             Command::Views { reply } => {
                 // Failures grow old while nothing happens.

@@ -155,6 +155,11 @@ pub enum RunFailure {
     Plugin(RpcError),
     /// The plugin answered without data.
     MissingData,
+    /// A line carries the call's id and is no response.
+    Malformed {
+        /// What is wrong with it.
+        why: String,
+    },
     /// Its answer was above the frame limit.
     FrameTooLarge {
         /// The limit in bytes.
@@ -169,6 +174,8 @@ pub enum RunFailure {
     TimedOut {
         /// How long it was given.
         after: Duration,
+        /// What the plugin wrote meanwhile that was no answer to anything.
+        heard: Heard,
     },
     /// It made no progress for too long.
     Stalled {
@@ -184,6 +191,36 @@ pub enum RunFailure {
         /// Why it was being stopped, where it was.
         stopping: Option<StopReason>,
     },
+}
+
+/// What a plugin wrote during a call that was no answer to anything.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Heard {
+    /// Lines on stdout that were no messages.
+    pub stray_lines: u64,
+    /// Answers whose id nothing waited for.
+    pub unmatched_answers: u64,
+}
+
+impl RunDoor {
+    /// What was heard in this run so far.
+    pub(crate) fn heard(&self) -> Heard {
+        Heard {
+            stray_lines: self.stray_lines.load(Ordering::Relaxed),
+            unmatched_answers: self.unmatched_answers.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Heard {
+    /// What was heard since.
+    #[must_use]
+    pub fn since(self, earlier: Heard) -> Heard {
+        Heard {
+            stray_lines: self.stray_lines.saturating_sub(earlier.stray_lines),
+            unmatched_answers: self.unmatched_answers.saturating_sub(earlier.unmatched_answers),
+        }
+    }
 }
 
 /// A lane of a run, taken for one call.

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use super::door::{Answered, RunFailure};
+use super::door::{Answered, Heard, RunFailure};
 use super::host::Lineage;
 
 /// The one id table of a run.
@@ -28,6 +28,8 @@ pub(crate) struct Call {
     pub(crate) deadline: Instant,
     pub(crate) timeout: Duration,
     pub(crate) stall: Option<Stall>,
+    /// What the run had written by then that was no answer to anything.
+    pub(crate) heard_before: Heard,
     /// When the plugin was told to stop it.
     pub(crate) cancelled: Option<Instant>,
     pub(crate) lineage: Lineage,
@@ -67,9 +69,9 @@ impl Call {
         self.stall.map_or(self.deadline, |stall| stall.at.min(self.deadline))
     }
 
-    fn late(&self, now: Instant) -> Option<RunFailure> {
+    fn late(&self, now: Instant, heard: Heard) -> Option<RunFailure> {
         if self.deadline <= now {
-            return Some(RunFailure::TimedOut { after: self.timeout });
+            return Some(RunFailure::TimedOut { after: self.timeout, heard: heard.since(self.heard_before) });
         }
         let stall = self.stall.filter(|stall| stall.at <= now)?;
         Some(RunFailure::Stalled { after: stall.allowed })
@@ -112,10 +114,10 @@ impl InFlight {
     }
 
     /// Answers every call that is late and returns the ids of those to cancel.
-    pub(crate) fn expire(&mut self, now: Instant) -> Vec<CallId> {
+    pub(crate) fn expire(&mut self, now: Instant, heard: Heard) -> Vec<CallId> {
         let mut cancel = Vec::new();
         for call in self.calls.values_mut().filter(|call| call.cancelled.is_none()) {
-            if let Some(failure) = call.late(now) {
+            if let Some(failure) = call.late(now, heard) {
                 call.answer(Err(failure));
                 cancel.push(call.cancel(now));
             }

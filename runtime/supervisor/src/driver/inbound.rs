@@ -54,13 +54,21 @@ impl Run {
                     Message::Request { id, method, params } => self.read_request(id, &method, params),
                 }
             }
-            Err(error) => self.stray(line, &error),
+            Err(error) => match id_in_head(line).and_then(|id| self.calls.close(id)) {
+                Some(mut call) => {
+                    self.log(LogStream::Stray, LogLevel::Warn, Some(call.call_id.clone()), text_of(line));
+                    call.answer(Err(RunFailure::Malformed { why: error.to_string() }));
+                    self.call_ended(Instant::now());
+                }
+                None => self.stray(line, &error),
+            },
         }
     }
 
     fn read_response(&mut self, line: &[u8], id: Option<&RawValue>, answer: Result<Answer<'_>, RpcError>) {
+        let given = id.map_or("null", RawValue::get);
         let Some(id) = id.and_then(host_id) else {
-            return self.unmatched();
+            return self.unmatched(given);
         };
         if let Some(mut call) = self.calls.close(id) {
             let now = Instant::now();
@@ -88,7 +96,7 @@ impl Run {
                 self.setup = None;
                 self.read_setup(setup, line, answer.err());
             }
-            _ => self.unmatched(),
+            _ => self.unmatched(given),
         }
     }
 
@@ -124,9 +132,10 @@ impl Run {
     }
 
     /// Counts an answer that nobody waits for: late, unknown, or given twice.
-    fn unmatched(&mut self) {
+    fn unmatched(&mut self, id: &str) {
         if self.door.unmatched_answers.fetch_add(1, Ordering::Relaxed) == 0 {
-            let text = "an answer was dropped: no request with its id waits for one".to_owned();
+            let id = text_of(id.as_bytes());
+            let text = format!("an answer was dropped: no request with its id waits for one, got id {id}");
             self.log(LogStream::Runtime, LogLevel::Warn, None, text);
         }
     }
@@ -147,7 +156,8 @@ impl Run {
             },
             method::PARTIAL => match serde_json::from_str::<PartialParams<'_>>(params) {
                 Ok(partial) => {
-                    if self.calls.by_call_id(&partial.call_id).is_some() {
+                    let call = self.calls.by_call_id(&partial.call_id);
+                    if call.is_some_and(|call| call.cancelled.is_none()) {
                         let params = serde_json::from_str(params).unwrap_or_default();
                         let event = RunEvent::Partial { call_id: partial.call_id, params };
                         self.host.event(&self.plugin, self.generation, event);
@@ -170,7 +180,7 @@ impl Run {
             }
             return;
         };
-        if let Some(call) = self.calls.by_call_id(&call_id) {
+        if let Some(call) = self.calls.by_call_id(&call_id).filter(|call| call.cancelled.is_none()) {
             if let Some(stall) = &mut call.stall {
                 stall.at = Instant::now() + stall.allowed;
             }
@@ -339,6 +349,7 @@ impl Run {
                 deadline,
                 timeout: deadline.saturating_duration_since(now),
                 stall,
+                heard_before: self.door.heard(),
                 cancelled: None,
                 lineage: request.lineage.through(self.plugin.clone()),
                 session: request.session.clone(),
@@ -370,6 +381,11 @@ impl Run {
         let text = text_of(line);
         if self.first_stray.is_none() {
             self.first_stray = Some(text.chars().take(200).collect());
+            self.log_in_call(
+                LogStream::Runtime,
+                LogLevel::Warn,
+                format!("the next line on stdout is no message: {why}"),
+            );
         }
         self.log_in_call(LogStream::Stray, LogLevel::Warn, text);
         if self.settings.strict {

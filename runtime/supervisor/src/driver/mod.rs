@@ -28,7 +28,7 @@ mod plugins;
 mod run;
 mod waiters;
 
-pub use door::{Answered, CallRequest, Lease, NotAdmitted, Patience, RunFailure};
+pub use door::{Answered, CallRequest, Heard, Lease, NotAdmitted, Patience, RunFailure};
 pub use exit::ExitRecord;
 pub use host::{Accepted, Host, HostCall, HostReply, Lineage, RunEvent};
 pub use launch::Launch;

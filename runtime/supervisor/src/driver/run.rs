@@ -384,7 +384,7 @@ impl Run {
 
     fn expire(&mut self) {
         let now = Instant::now();
-        let cancel = self.calls.expire(now);
+        let cancel = self.calls.expire(now, self.door.heard());
         self.send_cancels(cancel);
         let lanes = self.door.concurrency.load(Ordering::Relaxed) as usize;
         let grace = self.settings.cancel_grace;

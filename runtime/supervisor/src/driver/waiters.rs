@@ -17,7 +17,15 @@ pub(super) struct Waiters {
 #[derive(Debug)]
 pub(super) struct Waiter {
     pub(super) plugins: Vec<(PluginName, Goal)>,
+    /// Which of them have not got there yet; one that has may move on.
+    pub(super) open: Vec<(PluginName, Goal)>,
     pub(super) reply: Reply,
+}
+
+impl Waiter {
+    pub(super) fn new(plugins: Vec<(PluginName, Goal)>, reply: Reply) -> Waiter {
+        Waiter { open: plugins.clone(), plugins, reply }
+    }
 }
 
 /// What is waited for.
@@ -65,9 +73,11 @@ impl Waiters {
 
     /// Takes out everyone whose every goal is reached.
     pub(super) fn take_satisfied(&mut self, reached: impl Fn(&PluginName, Goal) -> bool) -> Vec<Waiter> {
-        self.waiting
-            .extract_if(.., |waiter| waiter.plugins.iter().all(|(name, goal)| reached(name, *goal)))
-            .collect()
+        let satisfied = |waiter: &mut Waiter| {
+            waiter.open.retain(|(name, goal)| !reached(name, *goal));
+            waiter.open.is_empty()
+        };
+        self.waiting.extract_if(.., satisfied).collect()
     }
 
     /// Takes out everyone, when nothing will happen any more.

@@ -39,6 +39,8 @@ pub struct Lifecycle {
     /// What is held against it; empty while it has a run that may become ready.
     pub(super) hold: Hold,
     pub(super) history: RestartHistory,
+    /// What it failed with last, until it is ready or an operator starts it.
+    pub(super) last_failure: Option<String>,
     /// What is known of its manifest ends with this run.
     pub(super) stale: bool,
 
@@ -136,6 +138,7 @@ impl Lifecycle {
             generation: Generation::default(),
             hold: Hold::Nothing,
             history: RestartHistory::default(),
+            last_failure: None,
             stale: false,
             gates: Gates::default(),
             face: Face::Asleep,
@@ -271,6 +274,7 @@ impl Lifecycle {
         self.up = true;
         self.hold = Hold::Nothing;
         self.history.clear();
+        self.last_failure = None;
         self.forgive();
     }
 

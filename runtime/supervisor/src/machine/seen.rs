@@ -28,7 +28,10 @@ impl Lifecycle {
                 self.hold = Hold::Disabled { reason };
                 self.stop_run(now, StopReason::Misbehaved, out);
             }
-            (Fact::Initialised, phase @ Phase::Initialising { .. }) => *phase = Phase::Ready { since: now },
+            (Fact::Initialised, phase @ Phase::Initialising { .. }) => {
+                *phase = Phase::Ready { since: now };
+                self.last_failure = None;
+            }
             (Fact::Progressed, Phase::Initialising { since, until }) => {
                 let clocks = &self.spec.clocks;
                 *until = later(now, clocks.init).min(later(*since, clocks.init_max)).max(*until);
@@ -184,6 +187,7 @@ impl Lifecycle {
         let Failure { reason, ready_for } = failure;
         let policy = &self.spec.restart;
         let deviation = deviation(self.salt, &self.name, self.generation);
+        self.last_failure = Some(reason.clone());
         self.hold = match self.history.judge(policy, now, ready_for, deviation) {
             Verdict::AtOnce => Hold::Nothing,
             Verdict::After(delay) => Hold::Backoff { until: later(now, delay), reason },

@@ -175,7 +175,8 @@ impl Lifecycle {
             heading: self.heading(state),
             settled_start: !matches!(state, PluginState::Starting | PluginState::Stopping),
             settled_stop: !self.is_live(),
-            settled_describe: self.declared.is_some() || !(self.is_describing() || self.wants_spawn()),
+            settled_describe: self.declared.is_some()
+                || !(self.is_describing() || self.wants_spawn() || state == PluginState::Stopping),
         }
     }
 
@@ -261,11 +262,11 @@ impl Lifecycle {
             PluginState::Blocked => self.gates.block.as_ref().map(Block::to_string),
             PluginState::Stopped => self.held.then(|| "stopped by an operator".to_owned()),
             PluginState::Stopping => self.why_stopping(),
-            PluginState::Registered
-            | PluginState::Starting
-            | PluginState::Ready
-            | PluginState::Busy
-            | PluginState::Idle => None,
+            // A start after failures says what they were.
+            PluginState::Starting => {
+                self.last_failure.as_ref().map(|failure| format!("tried again after: {failure}"))
+            }
+            PluginState::Registered | PluginState::Ready | PluginState::Busy | PluginState::Idle => None,
         }
     }
 

@@ -66,7 +66,7 @@ fn facts_of_an_older_run_change_nothing() {
         a#1 misbehaved late |
         a#2 described | init a#2
         a#1 initialised |
-        ? a | starting waits",
+        ? a | starting (tried again after: exit status 1) waits",
     );
 }
 
