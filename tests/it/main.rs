@@ -7,6 +7,7 @@ mod cli;
 mod daemon;
 mod languages;
 mod lifecycle;
+mod mended;
 mod ordering;
 mod registration;
 mod restarts;

@@ -54,7 +54,8 @@ impl Context {
         };
         match Client::connect_with(&socket, limits).await {
             Ok(client) => Ok(Runtime::Daemon(client)),
-            Err(ConnectError::NotRunning { .. }) => {
+            // A socket that was named is meant; another set of plugins beside it is not.
+            Err(ConnectError::NotRunning { .. }) if self.global.socket.is_none() => {
                 let settings = match settings {
                     Some(settings) => settings,
                     None => self.settings()?,

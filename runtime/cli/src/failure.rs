@@ -88,6 +88,7 @@ impl From<BindError> for Failure {
             BindError::AlreadyRunning { .. } => CallError::new(ErrorKind::AlreadyRunning, message).into(),
             BindError::PathTooLong { .. }
             | BindError::Folder { .. }
+            | BindError::InUse { .. }
             | BindError::NotASocket { .. }
             | BindError::Io { .. } => {
                 Failure::environment(message, "another socket can be named with --socket or daemon.socket")

@@ -69,6 +69,13 @@ impl Runtime {
         }
     }
 
+    /// Ends what was begun here at once, when nobody waits for a call of it any more.
+    pub(crate) async fn finish_at_once(self) {
+        if let Runtime::Embedded { engine, .. } = self {
+            tokio::join!(engine.shutdown(), engine.shutdown());
+        }
+    }
+
     /// Ends what was begun here: an embedded engine's plugins stop, a connection closes.
     ///
     /// A signal meanwhile skips the graces.

@@ -9,7 +9,7 @@ use jsonrpsee::server::{
     serve_with_graceful_shutdown, stop_channel,
 };
 use plugd_engine::Engine;
-use plugd_protocol::control::{ListParams, ReloadParams, StopReport};
+use plugd_protocol::control::{ReloadParams, StopReport};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::net::{UnixListener, UnixStream};
@@ -107,13 +107,14 @@ pub async fn serve(
         Daemon { engine: engine.clone(), socket: path.clone(), stop_wishes: wishes, stopped: reported };
     let front = Front::new(methods::all(daemon), limits);
 
-    let list = engine.list(&ListParams::default()).await;
+    // Plugins may still be being described: nobody who calls another one waits for that.
+    let config = engine.config();
     ready(&Ready {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
         socket: path,
-        config: list.config,
-        plugins: list.plugins.len(),
+        config: config.file.as_ref().map(|file| file.display().to_string()),
+        plugins: config.plugins.len(),
     });
 
     let report = front.accept_until(&listener, ended(engine, signals, wished)).await;

@@ -30,7 +30,7 @@ pub struct ControlSocket {
 pub enum BindError {
     /// Another daemon has it.
     #[error(
-        "already running, pid {pid} (socket {socket}): use it, or end it with `plugd shutdown`",
+        "already running, pid {pid} (socket {socket}): use it, or end it with `plugd shutdown`; if it cannot be reached, end its process",
         pid = pid.map_or_else(|| "unknown".to_owned(), |pid| pid.to_string()),
         socket = socket.display()
     )]
@@ -58,6 +58,15 @@ pub enum BindError {
         dir: PathBuf,
         /// What is wrong with it and what to do.
         problem: String,
+    },
+    /// Another program listens there.
+    #[error(
+        "another program listens on {path}: end it, or set daemon.socket to another path",
+        path = path.display()
+    )]
+    InUse {
+        /// The path.
+        path: PathBuf,
     },
     /// Something that is no socket lies there.
     #[error(
@@ -230,6 +239,10 @@ fn remove_leftover(path: &Path) -> Result<(), BindError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(failed("look at", path)(error)),
         Ok(metadata) if metadata.file_type().is_socket() => {
+            // Nobody listens on what a daemon that died left; on another program's, somebody does.
+            if std::os::unix::net::UnixStream::connect(path).is_ok() {
+                return Err(BindError::InUse { path: path.to_owned() });
+            }
             std::fs::remove_file(path).map_err(failed("remove the leftover socket", path))
         }
         Ok(_) => Err(BindError::NotASocket { path: path.to_owned() }),

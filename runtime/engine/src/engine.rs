@@ -204,8 +204,10 @@ impl Engine {
         if let Some(plugin) = &params.plugin {
             self.known(&PluginsParams { plugins: vec![plugin.clone()] })?;
             self.look_again(std::slice::from_ref(plugin)).await?;
-            self.0.plugins.reload(plugin.clone()).await.map_err(gone)?;
-            self.0.plugins.described(vec![plugin.clone()]).await.map_err(gone)?;
+            let views = self.0.plugins.reload(plugin.clone()).await.map_err(gone)?;
+            if let Some(error) = views.iter().find_map(crate::failure::not_up) {
+                return Err(error);
+            }
             return Ok(listing::one_reloaded(&before, plugin, *self.0.shared.config_generation.borrow()));
         }
         let Some(file) = before.file.clone() else {

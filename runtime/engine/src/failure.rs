@@ -5,7 +5,8 @@ use std::time::Duration;
 use plugd_protocol::control::PluginState;
 use plugd_protocol::error::{ErrorData, ErrorKind, MESSAGE_MAX_CHARS, clip, rpc_code};
 use plugd_protocol::{CallError, Outcome, PluginName, RpcError};
-use plugd_supervisor::driver::{Heard, NotAdmitted, RunFailure};
+use plugd_supervisor::driver::{Heard, NotAdmitted, PluginView, RunFailure};
+use plugd_supervisor::machine::StopReason;
 
 /// The error for a call that no run took.
 pub(crate) fn not_admitted(plugin: &PluginName, failure: NotAdmitted) -> CallError {
@@ -58,6 +59,24 @@ fn shut(plugin: &PluginName, state: PluginState, reason: Option<String>) -> Call
     }
 }
 
+/// The error for a plugin that was taken up anew and is not usable now.
+pub(crate) fn not_up(view: &PluginView) -> Option<CallError> {
+    let state = view.view.state;
+    match state {
+        PluginState::Backoff | PluginState::Disabled | PluginState::Failed => {
+            let reason = view.reason.as_deref().unwrap_or("it says not why");
+            let message = format!("{} was taken up anew and is {}: {reason}", view.name, word(state));
+            let kind = match state {
+                PluginState::Disabled => ErrorKind::Disabled,
+                PluginState::Failed => ErrorKind::Failed,
+                _ => ErrorKind::Unavailable,
+            };
+            Some(CallError::new(kind, message))
+        }
+        _ => None,
+    }
+}
+
 /// The word for a state.
 pub(crate) fn word(state: PluginState) -> &'static str {
     match state {
@@ -104,10 +123,7 @@ pub(crate) fn run_failure(plugin: &PluginName, failure: RunFailure) -> Option<Ca
                 .hint("it must report progress more often, or stall_timeout be longer")
         }
         RunFailure::Died { exit, fault, stopping } => match (stopping, fault) {
-            (Some(reason), _) => {
-                let message = format!("{plugin} was stopped ({}) while the call ran", reason.as_str());
-                CallError::new(ErrorKind::Stopped, message).outcome(Outcome::Unknown)
-            }
+            (Some(reason), _) => stopped_meanwhile(plugin, reason).outcome(Outcome::Unknown),
             (None, Some(fault)) => {
                 CallError::new(ErrorKind::ProtocolViolation, format!("{plugin} was ended: {fault}"))
                     .outcome(Outcome::Unknown)
@@ -119,6 +135,21 @@ pub(crate) fn run_failure(plugin: &PluginName, failure: RunFailure) -> Option<Ca
         },
     };
     Some(error)
+}
+
+/// The error for a call that ran when its plugin was stopped.
+fn stopped_meanwhile(plugin: &PluginName, reason: StopReason) -> CallError {
+    let message = format!("{plugin} was stopped ({}) while the call ran", reason.as_str());
+    let kind = match reason {
+        StopReason::Exit => ErrorKind::ShuttingDown,
+        StopReason::Stop => ErrorKind::Stopped,
+        StopReason::Described
+        | StopReason::Idle
+        | StopReason::Misbehaved
+        | StopReason::Reload
+        | StopReason::Restart => return CallError::new(ErrorKind::PluginDied, message),
+    };
+    CallError::new(kind, message)
 }
 
 fn timed_out(plugin: &PluginName, after: Duration, heard: Heard) -> CallError {

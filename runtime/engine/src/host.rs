@@ -20,6 +20,9 @@ use crate::failure::word;
 use crate::pipeline::{Origin, Request, in_words};
 use crate::spec;
 
+/// Larger params are not kept with an event: a thousand events are.
+const DETAIL_MAX: usize = 16 * 1024;
+
 /// What the supervisor talks to.
 pub(crate) struct EngineHost {
     pub(crate) shared: Arc<Shared>,
@@ -85,10 +88,10 @@ impl Host for EngineHost {
                 (format!("plugin.{}", word(state)).into(), reason, None, None)
             }
             RunEvent::Progress { call_id, params } => {
-                ("call.progress".into(), None, Some(call_id), Some(params))
+                ("call.progress".into(), None, Some(call_id), Some(detail(&params)))
             }
             RunEvent::Partial { call_id, params } => {
-                ("call.partial".into(), None, Some(call_id), Some(params))
+                ("call.partial".into(), None, Some(call_id), Some(detail(&params)))
             }
             RunEvent::ManifestChanged => ("plugin.manifest_changed".into(), None, None, None),
             RunEvent::Forgotten => {
@@ -115,6 +118,14 @@ impl Host for EngineHost {
             reply(engine.call_for_plugin(call).await)
         })
     }
+}
+
+/// What a plugin tells of a call, as far as an event carries it.
+fn detail(params: &str) -> serde_json::Value {
+    if params.len() > DETAIL_MAX {
+        return serde_json::json!({ "clipped_bytes": params.len() });
+    }
+    serde_json::from_str(params).unwrap_or_default()
 }
 
 impl Engine {

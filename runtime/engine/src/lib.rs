@@ -16,6 +16,7 @@
 //! An engine runs on the tokio runtime it was opened on; a current-thread one is the fastest.
 
 mod calls;
+mod check;
 pub mod config;
 mod engine;
 pub mod events;
@@ -27,6 +28,7 @@ mod pipeline;
 mod registry;
 mod spec;
 
+pub use check::check;
 pub use config::Config;
 pub use engine::{Engine, OpenError, Opening};
 pub use plugd_protocol::control::CallParams;

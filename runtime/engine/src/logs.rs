@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -142,7 +142,12 @@ impl Writer {
             std::collections::hash_map::Entry::Vacant(vacant) => {
                 let file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path)?;
                 let length = file.metadata()?.len();
-                vacant.insert(LogFile { file: io::BufWriter::new(file), length })
+                let mut file = io::BufWriter::new(file);
+                if length > 0 && !ends_with_newline(&path)? {
+                    // A line that was cut off, by a full disk or a power cut, spoils only itself.
+                    file.write_all(b"\n")?;
+                }
+                vacant.insert(LogFile { file, length })
             }
         };
         open.length += line.len() as u64;
@@ -152,6 +157,14 @@ impl Writer {
     fn flush(&mut self) {
         self.files.retain(|_, open| open.file.flush().is_ok());
     }
+}
+
+fn ends_with_newline(path: &Path) -> io::Result<bool> {
+    let mut file = File::open(path)?;
+    file.seek(io::SeekFrom::End(-1))?;
+    let mut last = [0];
+    file.read_exact(&mut last)?;
+    Ok(last == *b"\n")
 }
 
 fn path_of(dir: &Path, plugin: &PluginName) -> PathBuf {

@@ -78,6 +78,13 @@ impl Engine {
     }
 
     async fn run_stages(&self, mut request: Request, trail: &mut Trail<'_>) -> Result<Answered, CallError> {
+        if request.timeout.is_some_and(|timeout| timeout.is_zero() || timeout > TIMEOUT_MAX) {
+            let message = "the timeout must be more than nothing and at most an hour, such as 5s";
+            return Err(CallError::new(ErrorKind::MalformedRequest, message));
+        }
+        // What the caller allows covers everything, finding out what there is included.
+        let asked = request.timeout.map(|timeout| trail.arrived + timeout);
+        request.hard_deadline = [asked, request.hard_deadline].into_iter().flatten().min();
         let operation = self.resolve(&request.operation, request.hard_deadline).await?;
         let declared = self.shared().registry.snapshot();
         trail.resolved(&operation);
@@ -292,15 +299,10 @@ impl Times {
         let declared = operation.operation.timeout_ms.map(Duration::from_millis);
         let run = request.timeout.or(limits.timeout).or(declared).unwrap_or(TIMEOUT_DEFAULT).min(TIMEOUT_MAX);
         let declared_stall = operation.operation.stall_timeout_ms.map(Duration::from_millis);
-        let asked = request.timeout.map(|timeout| Instant::now() + timeout.min(TIMEOUT_MAX));
         Times {
             run,
             stall: limits.stall_timeout.unwrap_or(declared_stall),
-            patience: Patience {
-                hard: [asked, request.hard_deadline].into_iter().flatten().min(),
-                unavailable: run,
-                queue: limits.queue_timeout,
-            },
+            patience: Patience { hard: request.hard_deadline, unavailable: run, queue: limits.queue_timeout },
         }
     }
 }

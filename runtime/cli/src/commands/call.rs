@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use plugd_engine::Opening;
 use plugd_protocol::control::{CallParams, DescribeParams};
+use plugd_protocol::error::ErrorClass;
 use plugd_protocol::result::Meta;
 use plugd_protocol::{CallError, CallId, CallResult, ErrorKind, Outcome, Status};
 use serde_json::value::RawValue;
@@ -78,7 +79,10 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let shown = show(&result, context);
     if let Some(runtime) = runtime {
         advise(&result, &runtime, context);
-        runtime.finish().await;
+        match result.error.as_ref().map(CallError::class) {
+            Some(ErrorClass::Time) => runtime.finish_at_once().await,
+            _ => runtime.finish().await,
+        }
     }
     shown.map(|()| code)
 }

@@ -1,5 +1,7 @@
 //! `plugd config`: checks, shows and describes the config file.
 
+use plugd_protocol::CallError;
+use plugd_protocol::error::ErrorKind;
 use serde_json::{Value, json};
 
 use crate::context::Context;
@@ -43,6 +45,12 @@ pub(crate) fn run(args: Args, context: &Context) -> Result<u8, Failure> {
 
 fn check(context: &Context) -> Result<(), Failure> {
     let config = context.settings()?.config;
+    let problems = plugd_engine::check(&config);
+    if !problems.is_empty() {
+        let hint =
+            "what runs does not need these mended to go on; the plugins named will not run as they are";
+        return Err(CallError::new(ErrorKind::InvalidConfig, problems.join("\n")).hint(hint).into());
+    }
     let file = config.file.as_deref().map(|file| file.display().to_string());
     let searched: Vec<String> = config.searched.iter().map(|file| file.display().to_string()).collect();
     let report = json!({

@@ -19,7 +19,7 @@ use super::text::{Paint, since, time, until, visible, visible_line, wire_name};
 pub(crate) fn result(result: &CallResult, paint: Paint) -> String {
     let mut out = String::new();
     if let Some(summary) = &result.summary {
-        let _ = writeln!(out, "{}", paint.bold(&visible(summary)));
+        let _ = writeln!(out, "{}", paint.bold(&visible_line(summary)));
     }
     if let Some(data) = &result.data {
         let _ = writeln!(out, "{}", pretty(data.get()));
@@ -35,7 +35,9 @@ pub(crate) fn result(result: &CallResult, paint: Paint) -> String {
 /// An error: its number and name, each detail, what is behind it, and what to do.
 pub(crate) fn error(error: &CallError, paint: Paint) -> String {
     let head = format!("error {} {}:", error.code, visible_line(&error.name));
-    let mut out = format!("{} {}\n", paint.red(&head), visible(&error.message));
+    // A plugin's lines are indented, so that none of them can pass for one of ours.
+    let message = visible(&error.message).replace('\n', "\n    ");
+    let mut out = format!("{} {message}\n", paint.red(&head));
     // A message that says it all need not be said again.
     if !error.details.iter().all(|detail| error.message.contains(&detail.expected)) {
         for detail in &error.details {
@@ -44,12 +46,12 @@ pub(crate) fn error(error: &CallError, paint: Paint) -> String {
     }
     let mut cause = error.cause.as_deref();
     while let Some(inner) = cause {
-        let said = visible(&inner.error.message);
+        let said = visible_line(&inner.error.message);
         let _ = writeln!(out, "  because {} failed: {} {said}", inner.operation, inner.error.code);
         cause = inner.error.cause.as_deref();
     }
     if let Some(hint) = &error.hint {
-        let _ = writeln!(out, "  {} {}", paint.dim("hint:"), visible(hint));
+        let _ = writeln!(out, "  {} {}", paint.dim("hint:"), visible_line(hint));
     }
     out
 }

@@ -70,7 +70,7 @@ form! {
         /// How long a call may wait for a free lane.
         queue_timeout: Period,
         /// How many calls may wait.
-        queue_length: u32,
+        queue_length: Count,
         /// How long a cancelled call may hold a lane.
         cancel_grace: Period,
         /// How long a stop waits for calls in flight.

@@ -351,7 +351,7 @@ fn limits(chosen: &LimitsFile, global: &GlobalLimitsFile) -> Limits {
         timeout: chosen.timeout.map(|time| time.0),
         stall_timeout: chosen.stall_timeout.map(|period| period.0),
         queue_timeout: chosen.queue_timeout.map_or(default.queue_timeout, |period| period.0),
-        queue_length: chosen.queue_length.map_or(default.queue_length, |length| length as usize),
+        queue_length: chosen.queue_length.map_or(default.queue_length, |length| length.0 as usize),
         cancel_grace: chosen.cancel_grace.map_or(default.cancel_grace, |period| period.0),
         drain_timeout: chosen.drain_timeout.map_or(default.drain_timeout, |period| period.0),
         shutdown_timeout: chosen.shutdown_timeout.map_or(default.shutdown_timeout, |period| period.0),

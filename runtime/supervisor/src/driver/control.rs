@@ -33,7 +33,7 @@ pub(super) enum Command {
     Start { plugins: Vec<PluginName>, reply: oneshot::Sender<Vec<PluginView>> },
     Stop { plugins: Vec<PluginName>, reply: oneshot::Sender<Vec<Stopped>> },
     Restart { plugins: Vec<PluginName>, reply: oneshot::Sender<Vec<PluginView>> },
-    Reload { plugin: PluginName, reply: oneshot::Sender<()> },
+    Reload { plugin: PluginName, reply: oneshot::Sender<Vec<PluginView>> },
     Describe { plugins: Vec<PluginName>, reply: oneshot::Sender<()> },
     Views { reply: oneshot::Sender<Vec<PluginView>> },
     Graph { reply: oneshot::Sender<GraphView> },
@@ -68,6 +68,9 @@ struct Entry {
 struct ActiveRun {
     commands: mpsc::Sender<run::Command>,
     door: Arc<RunDoor>,
+    described: bool,
+    /// It was sent `init`.
+    initialised: bool,
 }
 
 enum Turn {
@@ -147,11 +150,16 @@ impl Control {
                 self.waiters.push(Waiter::new(goals, Reply::Stopped(reply)));
             }
             Command::Reload { plugin, reply } => {
+                let up = self.machine.view(&plugin).is_some_and(|view| view.wanted_up);
+                let goals = match up {
+                    true => self.started_goals(std::slice::from_ref(&plugin), true),
+                    false => vec![(plugin.clone(), Goal::Described)],
+                };
                 if let Some(entry) = self.entries.get_mut(&plugin) {
                     entry.described = false;
                 }
                 self.step(Event::Reload(plugin));
-                let _gone = reply.send(());
+                self.waiters.push(Waiter::new(goals, Reply::Views(reply)));
             }
             Command::Describe { plugins, reply } => {
                 for plugin in &plugins {
@@ -237,13 +245,18 @@ impl Control {
                 Fact::Described(_) => {
                     entry.described = true;
                     entry.describe_took = Some(took);
+                    if let Some(run) = entry.runs.get_mut(&generation) {
+                        run.described = true;
+                    }
                 }
                 Fact::Initialised => entry.init_took = Some(took),
                 _ => {}
             }
             if ends {
-                entry.runs.remove(&generation);
-                entry.last_exit = exit.or(entry.last_exit.take());
+                let run = entry.runs.remove(&generation);
+                // That a process ended which only was to be described says nothing about the plugin.
+                let told = run.is_none_or(|run| run.initialised || !run.described);
+                entry.last_exit = exit.filter(|_| told).or(entry.last_exit.take());
             }
         }
         self.step(Event::Fact(plugin.clone(), generation, fact));
@@ -263,7 +276,14 @@ impl Control {
     fn perform(&mut self, action: Action) {
         match action {
             Action::Spawn(plugin, generation) => self.spawn(plugin, generation),
-            Action::Init(plugin, generation) => self.tell(&plugin, generation, run::Command::Init),
+            Action::Init(plugin, generation) => {
+                if let Some(run) =
+                    self.entries.get_mut(&plugin).and_then(|entry| entry.runs.get_mut(&generation))
+                {
+                    run.initialised = true;
+                }
+                self.tell(&plugin, generation, run::Command::Init);
+            }
             Action::Drain(plugin, generation) => self.tell(&plugin, generation, run::Command::Drain),
             Action::AskToLeave(plugin, generation, reason, grace) => {
                 self.tell(&plugin, generation, run::Command::AskToLeave(reason, grace));
@@ -317,7 +337,7 @@ impl Control {
             calls: run_calls,
             abandoned,
         };
-        entry.runs.insert(generation, ActiveRun { commands, door });
+        entry.runs.insert(generation, ActiveRun { commands, door, described: false, initialised: false });
         tokio::spawn(run::run(parts));
     }
 

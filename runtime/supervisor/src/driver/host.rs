@@ -66,15 +66,15 @@ pub enum RunEvent {
     Progress {
         /// Which call.
         call_id: CallId,
-        /// The notification's params.
-        params: serde_json::Value,
+        /// The notification's params, as it wrote them.
+        params: String,
     },
     /// A call gave a piece of its result.
     Partial {
         /// Which call.
         call_id: CallId,
-        /// The notification's params.
-        params: serde_json::Value,
+        /// The notification's params, as it wrote them.
+        params: String,
     },
     /// The plugin says that its manifest changed.
     ManifestChanged,

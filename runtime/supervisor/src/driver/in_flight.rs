@@ -95,6 +95,11 @@ impl InFlight {
         self.calls.is_empty()
     }
 
+    /// Whether anybody still waits for one of them.
+    pub(crate) fn awaited(&self) -> bool {
+        self.calls.values().any(|call| call.cancelled.is_none())
+    }
+
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Call> + '_ {
         self.calls.drain().map(|(_, call)| call)
     }

@@ -158,8 +158,7 @@ impl Run {
                 Ok(partial) => {
                     let call = self.calls.by_call_id(&partial.call_id);
                     if call.is_some_and(|call| call.cancelled.is_none()) {
-                        let params = serde_json::from_str(params).unwrap_or_default();
-                        let event = RunEvent::Partial { call_id: partial.call_id, params };
+                        let event = RunEvent::Partial { call_id: partial.call_id, params: params.to_owned() };
                         self.host.event(&self.plugin, self.generation, event);
                     }
                 }
@@ -184,7 +183,7 @@ impl Run {
             if let Some(stall) = &mut call.stall {
                 stall.at = Instant::now() + stall.allowed;
             }
-            let params = serde_json::from_str(params).unwrap_or_default();
+            let params = params.to_owned();
             self.host.event(&self.plugin, self.generation, RunEvent::Progress { call_id, params });
         }
     }
@@ -338,6 +337,9 @@ impl Run {
             let _gone = reply.send(Err(RunFailure::ArgumentsTooLarge { limit }));
             return;
         }
+        // What is said when the time is over: what was asked for, or less where it was inherited.
+        let left = deadline.saturating_duration_since(now);
+        let allowed = if request.lineage.depth() == 0 { request.timeout } else { left };
         let stall = request.stall_timeout.map(|allowed| Stall { allowed, at: now + allowed });
         self.due_at(stall.map_or(deadline, |stall| stall.at.min(deadline)));
         self.calls.open(
@@ -347,7 +349,7 @@ impl Run {
                 reply: Some(reply),
                 delivered: now,
                 deadline,
-                timeout: deadline.saturating_duration_since(now),
+                timeout: allowed,
                 stall,
                 heard_before: self.door.heard(),
                 cancelled: None,

@@ -68,6 +68,15 @@ pub(crate) struct Process {
     ended: oneshot::Receiver<()>,
 }
 
+/// Why there is no process.
+#[derive(Debug)]
+pub(crate) struct NotSpawned {
+    /// In a sentence.
+    pub(crate) reason: String,
+    /// Whether this machine is short of something for now.
+    pub(crate) passing: bool,
+}
+
 /// The pipes to a child.
 #[derive(Debug)]
 pub(crate) struct Pipes {
@@ -98,7 +107,7 @@ impl Spawner {
     ///
     /// # Errors
     /// A sentence that says what is missing.
-    pub(crate) async fn spawn(&self, launch: &Launch) -> Result<(Process, Pipes), String> {
+    pub(crate) async fn spawn(&self, launch: &Launch) -> Result<(Process, Pipes), NotSpawned> {
         let (reply, spawned) = oneshot::channel();
         let job = Job { launch: launch.clone(), reply };
         let queued = match self.jobs.try_send(job) {
@@ -111,10 +120,11 @@ impl Spawner {
             }
             Err(mpsc::TrySendError::Disconnected(_)) => Err(()),
         };
-        queued.map_err(|()| "the spawning thread is gone".to_owned())?;
-        let outcome = spawned.await.map_err(|_| "the spawning thread is gone".to_owned())?;
-        let (child, pidfd) = outcome.map_err(|error| explain(&error, launch))?;
-        Process::adopt(child, pidfd).map_err(|error| format!("cannot watch the process: {error}"))
+        let gone = || NotSpawned { reason: "the spawning thread is gone".to_owned(), passing: false };
+        queued.map_err(|()| gone())?;
+        let outcome = spawned.await.map_err(|_| gone())?;
+        let made = outcome.and_then(|(child, pidfd)| Process::adopt(child, pidfd));
+        made.map_err(|error| NotSpawned { reason: explain(&error, launch), passing: is_shortage(&error) })
     }
 }
 
@@ -223,9 +233,19 @@ impl Drop for Process {
     }
 }
 
+/// Whether the machine is short of descriptors, processes or memory, which passes.
+fn is_shortage(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let shortages = [Errno::MFILE, Errno::NFILE, Errno::AGAIN, Errno::NOMEM];
+    shortages.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
 /// Says what is missing when a program cannot be started.
 fn explain(error: &io::Error, launch: &Launch) -> String {
     let program = launch.program.display();
+    if is_shortage(error) {
+        return format!("short of resources to start {program}: {error}; `ulimit -a` shows the limits");
+    }
     if !launch.cwd.is_dir() {
         return format!("the folder {} does not exist", launch.cwd.display());
     }

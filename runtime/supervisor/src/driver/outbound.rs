@@ -10,6 +10,15 @@ const BACKLOG_MAX: usize = 256 * 1024;
 /// A buffer that has grown beyond this is given back once it is empty.
 const CAPACITY_KEPT: usize = 64 * 1024;
 
+/// How writing went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flushed {
+    /// All is written, or waits for the plugin to read.
+    Fine,
+    /// The plugin has closed its stdin.
+    Broken,
+}
+
 /// The stdin of a plugin and what is still to be written to it.
 #[derive(Debug)]
 pub(crate) struct Outbound {
@@ -50,24 +59,25 @@ impl Outbound {
     }
 
     /// Writes what can be written without waiting.
-    pub(crate) fn flush(&mut self) {
+    pub(crate) fn flush(&mut self) -> Flushed {
         let Some(stdin) = &self.stdin else {
             self.forget();
-            return;
+            return Flushed::Fine;
         };
         while self.written < self.buffer.len() {
             match stdin.try_write(&self.buffer[self.written..]) {
                 Ok(count) => self.written += count,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Flushed::Fine,
                 Err(_closed) => {
                     // The plugin reads no more; that it ended, or did not, is learnt elsewhere.
                     self.stdin = None;
                     self.forget();
-                    return;
+                    return Flushed::Broken;
                 }
             }
         }
         self.forget();
+        Flushed::Fine
     }
 
     /// Closes stdin, after what is already on its way if the plugin reads it now.

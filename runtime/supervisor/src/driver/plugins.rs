@@ -149,11 +149,12 @@ impl Plugins {
         self.ask(|reply| Command::Restart { plugins, reply }).await
     }
 
-    /// Takes a plugin up anew: replaced if it runs, described again if not.
+    /// Takes a plugin up anew and waits until it is ready again or at rest; one that does not run
+    /// is described again.
     ///
     /// # Errors
     /// [`Gone`] when plugd is going.
-    pub async fn reload(&self, plugin: PluginName) -> Result<(), Gone> {
+    pub async fn reload(&self, plugin: PluginName) -> Result<Vec<PluginView>, Gone> {
         self.ask(|reply| Command::Reload { plugin, reply }).await
     }
 

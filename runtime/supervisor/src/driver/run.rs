@@ -20,6 +20,7 @@ use plugd_protocol::{CallId, Decoder, PluginName, RpcError};
 use rustix::process::Signal;
 use serde_json::value::RawValue;
 use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 use tokio::time::Sleep;
 
@@ -27,9 +28,9 @@ use super::door::{RunCall, RunDoor};
 use super::exit::ExitRecord;
 use super::host::{Host, HostReply};
 use super::in_flight::InFlight;
-use super::launch::{Pipes, Process, Spawner};
+use super::launch::{NotSpawned, Pipes, Process, Spawner};
 use super::log_lines::{LineBudget, LineSplitter, Tail};
-use super::outbound::Outbound;
+use super::outbound::{Flushed, Outbound};
 use super::plugins::RunSettings;
 use crate::machine::{Fact, Generation, StopReason};
 
@@ -39,6 +40,9 @@ pub(super) const HOST_CALLS_MAX: usize = 64;
 /// So many waiting calls share a write: measured, 8 to 16 cost the least for each. With fewer the
 /// system calls weigh; with more, host and plugin take turns instead of working side by side.
 const CALLS_PER_WRITE: usize = 8;
+
+/// A process that has closed a pipe is about to end; if it has not by then, it is replaced.
+const MUTE_GRACE: Duration = Duration::from_secs(1);
 
 /// What the control task tells a run.
 #[derive(Debug)]
@@ -95,6 +99,8 @@ pub(super) struct Run {
     draining: bool,
     pub(super) stopping: Option<StopReason>,
     pub(super) fault: Option<String>,
+    /// The pipe that the plugin closed, and when that was seen.
+    mute: Option<(&'static str, Instant)>,
     pub(super) budget: LineBudget,
     pub(super) strays_in_a_row: u32,
     pub(super) first_stray: Option<String>,
@@ -150,8 +156,8 @@ pub(super) async fn run(parts: RunParts) {
     let began = Instant::now();
     let (process, pipes) = match spawner.spawn(&settings.launch).await {
         Ok(spawned) => spawned,
-        Err(reason) => {
-            let fact = Fact::NotSpawned { reason };
+        Err(NotSpawned { reason, passing }) => {
+            let fact = Fact::NotSpawned { reason, passing };
             let report = Report { plugin, generation, fact, exit: None, took: began.elapsed() };
             // The control task outlives its runs, or nobody is left to tell.
             let _gone = facts.send(report).await;
@@ -178,6 +184,7 @@ pub(super) async fn run(parts: RunParts) {
         draining: false,
         stopping: None,
         fault: None,
+        mute: None,
         budget: LineBudget::new(Instant::now()),
         strays_in_a_row: 0,
         first_stray: None,
@@ -202,8 +209,8 @@ impl Run {
     async fn serve(
         &mut self,
         mut process: Process,
-        mut stdout: tokio::net::unix::pipe::Receiver,
-        mut stderr: tokio::net::unix::pipe::Receiver,
+        mut stdout: pipe::Receiver,
+        mut stderr: pipe::Receiver,
         inbox: Inbox,
     ) {
         let Inbox { mut commands, mut calls, mut answers, mut abandoned } = inbox;
@@ -213,7 +220,9 @@ impl Run {
         let (mut stdout_open, mut stderr_open, mut commands_open) = (true, true, true);
         let mut sleep: Pin<Box<Sleep>> = Box::pin(tokio::time::sleep(Duration::ZERO));
         loop {
-            self.outbound.flush();
+            if self.outbound.flush() == Flushed::Broken {
+                self.closed("stdin");
+            }
             self.send_seen().await;
             self.arm(&mut sleep);
             let turn = tokio::select! {
@@ -230,6 +239,9 @@ impl Run {
             match turn {
                 Turn::Stdout(read) => {
                     stdout_open = matches!(read, Ok(count) if count > 0);
+                    if !stdout_open {
+                        self.closed("stdout");
+                    }
                     if stderr_open {
                         self.read_stderr_first(&stderr, &mut splitter, &mut stderr_buffer);
                     }
@@ -250,12 +262,7 @@ impl Run {
                 Turn::HostAnswer(answer) => self.send_host_answer(answer),
                 Turn::Writable => {}
                 Turn::Deadline => {
-                    // An answer that already stands in the pipe is in time.
-                    if let Ok(count) = stdout.try_read_buf(decoder.room())
-                        && count > 0
-                    {
-                        self.read_frames(&mut decoder);
-                    }
+                    self.read_what_is_there(&stdout, &mut decoder);
                     self.expire();
                 }
                 Turn::Abandoned => {
@@ -267,6 +274,13 @@ impl Run {
         }
         self.last_words(&mut decoder, &mut stdout, &mut splitter, &mut stderr);
         self.finish(&mut process, calls).await;
+    }
+
+    /// Reads once more before a deadline counts: an answer that stands in the pipe is in time.
+    fn read_what_is_there(&mut self, stdout: &pipe::Receiver, decoder: &mut Decoder) {
+        if stdout.try_read_buf(decoder.room()).is_ok_and(|count| count > 0) {
+            self.read_frames(decoder);
+        }
     }
 
     /// Tells the control task, after this turn, what was seen.
@@ -327,7 +341,13 @@ impl Run {
                 process.signal_group(Signal::TERM);
                 process.signal_group(Signal::CONT);
             }
-            Command::Kill => process.signal_group(Signal::KILL),
+            Command::Kill => {
+                if self.fault.is_none() && self.stopping.is_none() {
+                    // Nothing it did: everything ends, and at once.
+                    self.stopping = Some(StopReason::Exit);
+                }
+                process.signal_group(Signal::KILL);
+            }
         }
     }
 
@@ -377,7 +397,7 @@ impl Run {
     }
 
     fn report_if_drained(&mut self) {
-        if self.draining && self.stopping.is_none() && self.calls.is_empty() {
+        if self.draining && self.stopping.is_none() && !self.calls.awaited() {
             self.report(Fact::Drained);
         }
     }
@@ -391,6 +411,12 @@ impl Run {
         if self.fault.is_none() && !self.calls.is_empty() && self.calls.stuck(now, lanes, grace) {
             self.misbehaved(format!("stuck: no answer within {grace:?} after cancel"));
         }
+        if let Some((pipe, since)) = self.mute
+            && since + MUTE_GRACE <= now
+            && self.stopping.is_none()
+        {
+            self.misbehaved(format!("it closed its {pipe} and lives on, so it can never answer"));
+        }
         if let Some(idle) = self.idle_at()
             && idle <= now
         {
@@ -398,7 +424,8 @@ impl Run {
             self.report(Fact::Idle);
         }
         let calls_due = if self.fault.is_none() { self.calls.due(now, grace) } else { None };
-        self.due = [calls_due, self.idle_at()].into_iter().flatten().min();
+        let mute_due = self.mute.map(|(_, since)| since + MUTE_GRACE).filter(|due| *due > now);
+        self.due = [calls_due, self.idle_at(), mute_due].into_iter().flatten().min();
     }
 
     fn send_cancels(&mut self, calls: Vec<CallId>) {
@@ -411,6 +438,16 @@ impl Run {
             if let Err(error) = written {
                 tracing::error!(plugin = %self.plugin, %error, "a cancel cannot be written");
             }
+        }
+        self.report_if_drained();
+    }
+
+    /// Takes note that the plugin closed one of its pipes. If it lives on, it can never answer.
+    fn closed(&mut self, pipe: &'static str) {
+        if self.mute.is_none() {
+            let since = Instant::now();
+            self.mute = Some((pipe, since));
+            self.due_at(since + MUTE_GRACE);
         }
     }
 

@@ -151,6 +151,8 @@ pub enum Fact {
     NotSpawned {
         /// Why.
         reason: String,
+        /// Whether the machine is short of something for now: no fault of the plugin's.
+        passing: bool,
     },
     /// It answered `describe`.
     Described(Declared),

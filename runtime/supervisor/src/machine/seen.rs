@@ -13,7 +13,7 @@ impl Lifecycle {
         let Some(run) = self.run.as_mut().filter(|run| run.generation == generation) else { return };
         match (fact, &mut run.phase) {
             (Fact::Spawned { pid }, _) => run.pid = Some(pid),
-            (Fact::NotSpawned { reason }, _) => self.not_spawned(now, reason),
+            (Fact::NotSpawned { reason, passing }, _) => self.not_spawned(now, reason, passing),
             (Fact::Exited(exit), _) => self.exited(now, exit),
             (Fact::Described(declared), phase @ Phase::Describing { .. }) => {
                 *phase = Phase::Parked;
@@ -131,11 +131,13 @@ impl Lifecycle {
         }
     }
 
-    fn not_spawned(&mut self, now: Instant, reason: String) {
+    fn not_spawned(&mut self, now: Instant, reason: String, passing: bool) {
         let asked = self.run.as_ref().and_then(Run::stopping).is_some_and(|stop| stop.failure.is_none());
         self.note_stop(now);
         self.end_run();
-        if !asked {
+        if !asked && passing {
+            self.failed(now, Failure { reason, ready_for: None });
+        } else if !asked {
             self.hold = Hold::Failed { reason, probe: Probe::Never };
         }
     }

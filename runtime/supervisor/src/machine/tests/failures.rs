@@ -207,6 +207,17 @@ fn what_cannot_be_spawned_is_not_tried_again() {
 }
 
 #[test]
+fn a_machine_short_of_something_is_no_fault_of_the_plugin() {
+    check(
+        "a eager",
+        "a unspawned short of descriptors | a:backoff
+        next | 0.25s: spawn a#2 a:starting
+        a described | init a#2
+        a initialised | a:ready",
+    );
+}
+
+#[test]
 fn a_refusal_disables_until_something_changes() {
     check(
         "a eager",

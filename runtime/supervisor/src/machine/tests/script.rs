@@ -95,7 +95,7 @@ impl Stage {
         let reason = rest.to_owned();
         let fact = match what {
             "spawned" => Fact::Spawned { pid: 7 },
-            "unspawned" => Fact::NotSpawned { reason },
+            "unspawned" => Fact::NotSpawned { passing: reason.starts_with("short of"), reason },
             "described" => Fact::Described(declared(rest)),
             "undescribed" => Fact::DescribeRefused { reason },
             "initialised" => Fact::Initialised,

@@ -224,7 +224,12 @@ impl World {
         let before = self.alive.insert(plugin.clone(), process);
         assert!(before.is_none(), "a second process of {plugin} beside {before:?}");
         if temper == Temper::CannotBeSpawned {
-            return self.later(now, 10, plugin, Fact::NotSpawned { reason: "no such file".into() });
+            return self.later(
+                now,
+                10,
+                plugin,
+                Fact::NotSpawned { reason: "no such file".into(), passing: plugin.as_str().ends_with('b') },
+            );
         }
         self.later(now, 2, plugin, Fact::Spawned { pid: 1 });
         match temper {
