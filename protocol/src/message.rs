@@ -208,10 +208,10 @@ fn write_line<T: Serialize>(out: &mut Vec<u8>, message: &T) -> serde_json::Resul
         Ok(()) => {
             // Raw payloads may have been written over several lines. In JSON a line end can only
             // stand between tokens, so a space says the same and no digit is touched.
-            for byte in &mut out[before..] {
-                if matches!(byte, b'\n' | b'\r') {
-                    *byte = b' ';
-                }
+            let mut from = before;
+            while let Some(offset) = memchr::memchr2(b'\n', b'\r', &out[from..]) {
+                out[from + offset] = b' ';
+                from += offset + 1;
             }
             out.push(b'\n');
             Ok(())

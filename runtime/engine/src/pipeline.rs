@@ -340,14 +340,15 @@ pub(crate) fn in_words(problem: &plugd_protocol::error::ArgumentProblem) -> Stri
 
 impl<'a> Trail<'a> {
     fn begin(shared: &'a Shared, request: &Request) -> Trail<'a> {
+        let uuid = Uuid::now_v7();
         Trail {
             shared,
-            call_id: CallId::new(&*Uuid::now_v7().hyphenated().encode_lower(&mut Uuid::encode_buffer())),
+            call_id: CallId::new(&*uuid.hyphenated().encode_lower(&mut Uuid::encode_buffer())),
             operation: None,
             plugin_version: None,
             generation: None,
             arrived: Instant::now(),
-            arrived_at: unix_now(),
+            arrived_at: arrival(&uuid),
             queue: Duration::ZERO,
             run: Duration::ZERO,
             argument_bytes: request.arguments.as_ref().map_or(0, |arguments| arguments.get().len() as u64),
@@ -428,6 +429,12 @@ impl Drop for Trail<'_> {
 /// What a plugin suggests; anything else in its place is not handed on.
 fn next_actions(written: &RawValue) -> Vec<NextAction> {
     serde_json::from_str(written.get()).unwrap_or_default()
+}
+
+/// When a call arrived: a UUIDv7 begins with the time it was made.
+fn arrival(uuid: &Uuid) -> UnixMillis {
+    let made = uuid.get_timestamp().map(|timestamp| timestamp.to_unix());
+    made.map_or_else(unix_now, |(seconds, nanos)| UnixMillis(seconds * 1_000 + u64::from(nanos) / 1_000_000))
 }
 
 fn micros(duration: Duration) -> u64 {

@@ -166,6 +166,7 @@ fn an_unknown_name_gets_the_nearest_and_starts_nothing() {
     assert_eq!(starts(), 0, "nothing runs for a plugin that is not there");
 
     let daemon = sandbox.serve();
+    daemon.plugd(&["list"]).expect(0);
     let before = starts();
     let result = daemon.plugd(&["--output", "json", "call", "tickets.ecoh"]).expect(4).json();
     assert_eq!(result["error"]["name"], "unknown_operation", "{result:#}");
