@@ -12,6 +12,9 @@ use plugd_protocol::control::{
 
 use crate::failure::Failure;
 
+/// How long a plugin may take to leave after its call was cancelled.
+const MOMENT: Duration = Duration::from_secs(1);
+
 /// Where a command's work is done.
 pub(crate) enum Runtime {
     /// In the daemon.
@@ -69,10 +72,15 @@ impl Runtime {
         }
     }
 
-    /// Ends what was begun here at once, when nobody waits for a call of it any more.
-    pub(crate) async fn finish_at_once(self) {
-        if let Runtime::Embedded { engine, .. } = self {
-            tokio::join!(engine.shutdown(), engine.shutdown());
+    /// Ends what was begun here soon, when nobody waits for a call of it any more.
+    ///
+    /// A plugin has a moment to see that the call is cancelled, and is then ended.
+    pub(crate) async fn finish_soon(self) {
+        let Runtime::Embedded { engine, .. } = self else { return };
+        let first = engine.shutdown();
+        tokio::pin!(first);
+        if tokio::time::timeout(MOMENT, &mut first).await.is_err() {
+            tokio::join!(first, engine.shutdown());
         }
     }
 

@@ -80,7 +80,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     if let Some(runtime) = runtime {
         advise(&result, &runtime, context);
         match result.error.as_ref().map(CallError::class) {
-            Some(ErrorClass::Time) => runtime.finish_at_once().await,
+            Some(ErrorClass::Time) => runtime.finish_soon().await,
             _ => runtime.finish().await,
         }
     }
