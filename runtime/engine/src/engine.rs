@@ -18,12 +18,13 @@ use uuid::Uuid;
 
 use crate::calls::ActiveCalls;
 use crate::config::{Config, Environment};
-use crate::events::{Events, happening, unix_now};
+use crate::events::{Events, happening};
 use crate::host::EngineHost;
 use crate::listing;
 use crate::logs::Logs;
 use crate::registry::Registry;
 use crate::spec::plugin_specs;
+use plugd_supervisor::driver::unix_now;
 
 /// A running engine; cheap to clone, all clones are the same engine.
 ///

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use plugd_protocol::control::{Event, EventsParams, UnixMillis};
+use plugd_supervisor::driver::unix_now;
 use tokio::sync::broadcast;
 
 /// So many of the latest events can be read back.
@@ -89,10 +89,4 @@ impl Events {
 /// Whether an event is one that was asked for.
 pub fn matches(params: &EventsParams, event: &Event) -> bool {
     params.plugin.is_none() || params.plugin == event.plugin
-}
-
-/// The time of the wall clock.
-pub(crate) fn unix_now() -> UnixMillis {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    UnixMillis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }

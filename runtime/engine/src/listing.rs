@@ -17,9 +17,9 @@ use sha2::{Digest, Sha256};
 
 use crate::config::{Config, PluginConfig};
 use crate::engine::{Engine, gone};
-use crate::events::unix_now;
 use crate::registry::Snapshot;
 use crate::spec::plugin_file;
+use plugd_supervisor::driver::unix_now;
 
 impl Engine {
     /// What there is; waits until every plugin was described or cannot be.

@@ -14,9 +14,10 @@ use uuid::Uuid;
 
 use crate::config::{Limits, TIMEOUT_DEFAULT, TIMEOUT_MAX};
 use crate::engine::{Engine, Shared};
-use crate::events::{happening, unix_now};
+use crate::events::happening;
 use crate::failure::{not_admitted, run_failure};
 use crate::registry::{RegisteredOperation, Snapshot};
+use plugd_supervisor::driver::unix_now;
 
 /// A call as it arrives.
 pub(crate) struct Request {

@@ -129,7 +129,7 @@ pub(crate) fn text_of(bytes: &[u8]) -> String {
 }
 
 /// The time of the wall clock.
-pub(crate) fn unix_now() -> UnixMillis {
+pub fn unix_now() -> UnixMillis {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     UnixMillis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }

@@ -32,4 +32,5 @@ pub use door::{Answered, CallRequest, Heard, Lease, NotAdmitted, Patience, RunFa
 pub use exit::ExitRecord;
 pub use host::{Accepted, Host, HostCall, HostReply, Lineage, RunEvent};
 pub use launch::Launch;
+pub use log_lines::unix_now;
 pub use plugins::{Gone, GraphView, PluginSpec, PluginView, Plugins, RunSettings};
