@@ -320,6 +320,19 @@ mod tests {
     }
 
     #[test]
+    fn a_socket_that_another_program_listens_on_is_left_to_it() {
+        let temp = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(temp.path(), Permissions::from_mode(0o700)).unwrap();
+        let path = temp.path().join("plugd.sock");
+        let other = UnixListener::bind(&path).unwrap();
+        let error = ControlSocket::bind(&path).expect_err("it is somebody's");
+        assert!(matches!(error, BindError::InUse { .. }), "{error}");
+        UnixStream::connect(&path).expect("the other program still has it");
+        drop(other);
+        ControlSocket::bind(&path).expect("nobody listens on what is left");
+    }
+
+    #[test]
     fn a_path_no_socket_address_can_hold_is_named() {
         let temp = tempfile::tempdir().unwrap();
         let error = ControlSocket::bind(&temp.path().join("x".repeat(120))).expect_err("too long");
