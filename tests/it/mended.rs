@@ -179,3 +179,22 @@ fn an_operation_that_is_not_offered_is_listed_with_its_reason() {
     let ran = sandbox.plugd(&["list"]).expect(0);
     assert!(ran.stdout.contains("not offered: echo: timeout_ms: invalid type"), "{ran:?}");
 }
+
+#[test]
+fn what_a_plugin_says_last_is_in_its_log_when_the_program_has_ended() {
+    let sandbox = Sandbox::new("");
+    let table = sandbox.python(
+        "fp",
+        r#"
+def on_shutdown():
+    send({"jsonrpc": "2.0", "method": "log", "params": {"message": "good night"}})
+"#,
+    );
+    sandbox.configure(&table);
+    sandbox.plugd(&["call", "fp.echo"]).expect(0);
+    assert_eq!(sandbox.read("state/logs/fp.log").matches("good night").count(), 1, "without a daemon");
+    let daemon = sandbox.serve();
+    daemon.plugd(&["call", "fp.echo"]).expect(0);
+    daemon.stop();
+    assert_eq!(sandbox.read("state/logs/fp.log").matches("good night").count(), 2, "with one");
+}

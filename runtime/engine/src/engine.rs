@@ -217,11 +217,12 @@ impl Engine {
                 CallError::new(ErrorKind::InvalidConfig, message).hint("start plugd with --config FILE")
             );
         };
+        // The turn is taken before the file is read: what was read last is what stands last.
+        let mut applied = self.0.applied.lock().await;
         let read = tokio::task::spawn_blocking(move || Config::load(&file)).await;
         let config = read
             .map_err(|error| CallError::new(ErrorKind::Internal, error.to_string()))?
             .map_err(|error| CallError::new(ErrorKind::InvalidConfig, error.to_string()))?;
-        let mut applied = self.0.applied.lock().await;
         let specs_before = applied.clone();
         self.0.shared.config.send_replace(Arc::new(config));
         self.apply(&mut applied).await.map_err(gone)?;
@@ -258,6 +259,8 @@ impl Engine {
     pub async fn shutdown(&self) -> StopReport {
         // Gone means that it has been done.
         let plugins = self.0.plugins.shutdown().await.unwrap_or_default();
+        // What plugins said last is in their logs before the program may end.
+        self.0.shared.logs.flush().await;
         StopReport { plugins }
     }
 

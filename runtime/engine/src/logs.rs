@@ -92,16 +92,20 @@ impl Logs {
         self.followers.subscribe()
     }
 
-    /// The latest lines that match, oldest first.
-    pub(crate) async fn latest(&self, params: &LogsParams) -> Vec<LogEntry> {
+    /// Waits until every line taken so far is in its file.
+    pub(crate) async fn flush(&self) {
         let (reply, flushed) = oneshot::channel();
         let jobs = self.jobs.clone();
-        let dir = self.dir.clone();
-        let params = params.clone();
-        let flush_sent = tokio::task::spawn_blocking(move || jobs.send(Job::Flush(reply)).is_ok()).await;
-        if matches!(flush_sent, Ok(true)) {
+        let sent = tokio::task::spawn_blocking(move || jobs.send(Job::Flush(reply)).is_ok()).await;
+        if matches!(sent, Ok(true)) {
             let _thread_gone = flushed.await;
         }
+    }
+
+    /// The latest lines that match, oldest first.
+    pub(crate) async fn latest(&self, params: &LogsParams) -> Vec<LogEntry> {
+        self.flush().await;
+        let (dir, params) = (self.dir.clone(), params.clone());
         let read = tokio::task::spawn_blocking(move || read_latest(&dir, &params)).await;
         read.unwrap_or_default()
     }

@@ -3,10 +3,9 @@
 use plugd_protocol::PluginName;
 use plugd_protocol::control::EventsParams;
 
-use super::plugin_name;
+use super::{follow, plugin_name};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output::Format;
 use crate::render;
 
 /// What happened, and what happens
@@ -40,17 +39,6 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
             .report(&events, |paint| events.iter().map(|event| render::event(event, paint)).collect())?;
         return Ok(0);
     }
-    let mut events = client.follow_events(&params).await?;
-    while let Some(event) = events.next().await {
-        let event = event?;
-        match context.output.format {
-            Format::Text => context.output.text(&render::event(&event, context.output.paint()))?,
-            Format::Json | Format::Data => context.output.document(&event)?,
-        }
-        if context.output.is_closed() {
-            return Ok(0);
-        }
-    }
-    context.output.note("the daemon has ended");
-    Ok(0)
+    let events = client.follow_events(&params).await?;
+    follow(events, context, render::event).await
 }

@@ -7,7 +7,6 @@ use plugd_protocol::{CallId, PluginName};
 use super::plugin_name;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output::Format;
 use crate::render;
 
 /// What plugins wrote and what was said about them
@@ -56,17 +55,6 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
 async fn follow(mut params: LogsParams, context: &Context) -> Result<u8, Failure> {
     params.tail = params.tail.or(Some(FOLLOW_TAIL));
     let client = context.daemon().await?;
-    let mut entries = client.follow_logs(&params).await?;
-    while let Some(entry) = entries.next().await {
-        let entry = entry?;
-        match context.output.format {
-            Format::Text => context.output.text(&render::log_entry(&entry, context.output.paint()))?,
-            Format::Json | Format::Data => context.output.document(&entry)?,
-        }
-        if context.output.is_closed() {
-            return Ok(0);
-        }
-    }
-    context.output.note("the daemon has ended");
-    Ok(0)
+    let entries = client.follow_logs(&params).await?;
+    super::follow(entries, context, render::log_entry).await
 }

@@ -17,12 +17,37 @@ pub(crate) mod start;
 pub(crate) mod status;
 pub(crate) mod stop;
 
+use plugd_daemon::client::Following;
 use plugd_protocol::PluginName;
 use plugd_protocol::control::{PluginState, StartReport};
 
 use crate::args::Command;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::output::Format;
+use crate::render::Paint;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Shows each item as it comes, until the daemon or the reader of our output is gone.
+async fn follow<T: DeserializeOwned + Serialize>(
+    mut items: Following<T>,
+    context: &Context,
+    render: impl Fn(&T, Paint) -> String,
+) -> Result<u8, Failure> {
+    while let Some(item) = items.next().await {
+        let item = item?;
+        match context.output.format {
+            Format::Text => context.output.text(&render(&item, context.output.paint()))?,
+            Format::Json | Format::Data => context.output.document(&item)?,
+        }
+        if context.output.is_closed() {
+            return Ok(0);
+        }
+    }
+    context.output.note("the daemon has ended");
+    Ok(0)
+}
 
 /// The exit code where a plugin is not there for callers.
 const PLUGIN_UNAVAILABLE: u8 = 6;

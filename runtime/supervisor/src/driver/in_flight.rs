@@ -5,7 +5,6 @@ use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
 use plugd_protocol::CallId;
-use serde_json::value::RawValue;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
@@ -155,9 +154,4 @@ impl InFlight {
         };
         self.calls.values().filter_map(due).min()
     }
-}
-
-/// Copies a borrowed payload, to keep it.
-pub(crate) fn keep(raw: &RawValue) -> Box<RawValue> {
-    raw.to_owned()
 }

@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 
 use super::door::{Answered, RunCall, RunFailure};
 use super::host::{HostCall, RunEvent};
-use super::in_flight::{Call, Stall, keep};
+use super::in_flight::{Call, Stall};
 use super::log_lines::{Spend, text_of, unix_now};
 use super::run::{HOST_CALLS_MAX, HostAnswer, Run, Setup};
 use crate::machine::Fact;
@@ -75,9 +75,9 @@ impl Run {
             let outcome = match answer {
                 Ok(Answer::Object(object)) => match object.data {
                     Some(data) => Ok(Answered {
-                        data: keep(data),
+                        data: data.to_owned(),
                         summary: object.summary.map(std::borrow::Cow::into_owned),
-                        next_actions: object.next_actions.map(keep),
+                        next_actions: object.next_actions.map(ToOwned::to_owned),
                         took: now.saturating_duration_since(call.delivered),
                     }),
                     None => Err(RunFailure::MissingData),
@@ -239,7 +239,7 @@ impl Run {
             lineage: super::host::Lineage::default(),
             deadline: None,
             operation: params.operation.into_owned(),
-            arguments: params.arguments.map(keep),
+            arguments: params.arguments.map(ToOwned::to_owned),
             session: None,
             traceparent: None,
         };
@@ -250,7 +250,7 @@ impl Run {
             call.traceparent.clone_from(&parent.traceparent);
         }
         let answers = self.host_answers.clone();
-        let id = keep(id);
+        let id = id.to_owned();
         let answered = self.host.call(call);
         let outside = Arc::clone(&self.outside);
         let parent_ended = parent.map(|parent| {
