@@ -154,6 +154,31 @@ pub struct Requirement {
     /// Whether the plugin can do without it.
     #[serde(default)]
     pub optional: bool,
+    /// What becomes of the plugin when the other one is lost while both run.
+    #[serde(default, skip_serializing_if = "OnLoss::is_stay")]
+    pub on_loss: OnLoss,
+}
+
+/// What becomes of a running plugin when one that it requires is lost: fails, stops or is stopped.
+///
+/// To replace a plugin by a new run of it is no loss.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnLoss {
+    /// It stays up; its own calls to the lost one fail or wait.
+    #[default]
+    Stay,
+    /// It is stopped, and starts again by itself once the lost one is back.
+    Restart,
+    /// It is stopped, and starts again when it is wanted next.
+    Stop,
+}
+
+impl OnLoss {
+    /// Whether it is the default.
+    pub fn is_stay(&self) -> bool {
+        *self == OnLoss::Stay
+    }
 }
 
 #[derive(Deserialize)]
@@ -165,14 +190,20 @@ enum RequirementForm {
         version: semver::VersionReq,
         #[serde(default)]
         optional: bool,
+        #[serde(default)]
+        on_loss: OnLoss,
     },
 }
 
 impl From<RequirementForm> for Requirement {
     fn from(form: RequirementForm) -> Requirement {
         match form {
-            RequirementForm::Range(version) => Requirement { version, optional: false },
-            RequirementForm::Full { version, optional } => Requirement { version, optional },
+            RequirementForm::Range(version) => {
+                Requirement { version, optional: false, on_loss: OnLoss::Stay }
+            }
+            RequirementForm::Full { version, optional, on_loss } => {
+                Requirement { version, optional, on_loss }
+            }
         }
     }
 }

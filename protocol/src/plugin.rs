@@ -37,6 +37,8 @@ pub mod method {
     pub const MANIFEST_CHANGED: &str = "manifest_changed";
     /// Plugin → host: use another plugin.
     pub const HOST_CALL: &str = "host/call";
+    /// Plugin → host: ask the person behind a call.
+    pub const HOST_ASK: &str = "host/ask";
 }
 
 /// Params of `describe`.
@@ -136,6 +138,14 @@ fn first_attempt() -> u32 {
 pub struct CancelParams {
     /// The call to stop.
     pub call_id: CallId,
+}
+
+/// Params of `reload`; an answer without an error means that the new configuration is in use.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ReloadParams {
+    /// The plugin's new configuration, defaults filled in; an object.
+    #[serde(default = "no_config")]
+    pub config: Box<RawValue>,
 }
 
 /// Params of `shutdown`.
@@ -244,6 +254,42 @@ pub struct HostCallResult<'a> {
     /// The inner call's id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<CallId>,
+}
+
+/// At most this many questions may be asked at once.
+pub const QUESTIONS_MAX: usize = 16;
+
+/// Params of `host/ask`: only while a call is in flight, on whose behalf it asks.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct HostAskParams {
+    /// The call on whose behalf this is; may be left out while exactly one is in flight.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<CallId>,
+    /// What to ask, at most [`QUESTIONS_MAX`] at once.
+    pub questions: Vec<Question>,
+}
+
+/// One question to a person.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Question {
+    /// Under which name the answer comes back.
+    pub name: String,
+    /// JSON Schema of the answer; absent is any text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub schema: Option<Box<RawValue>>,
+    /// The question in words.
+    pub prompt: String,
+    /// Whether the answer is a secret: not echoed, not logged, not recorded.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sensitive: bool,
+}
+
+/// The result of `host/ask`; who declines or cannot be asked gives a JSON-RPC error.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct HostAskResult {
+    /// The answers by name; each fits the question's schema.
+    pub answers: serde_json::Map<String, serde_json::Value>,
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 
 use plugd_protocol::error::rpc_code;
-use plugd_protocol::manifest::{CONCURRENCY_MAX, Features, Manifest, Requirement};
+use plugd_protocol::manifest::{CONCURRENCY_MAX, Features, Manifest, OnLoss, Requirement};
 use plugd_protocol::name::PluginName;
 use plugd_protocol::negotiation::PROTOCOL_VERSION;
 use schemars::JsonSchema;
@@ -213,7 +213,7 @@ impl<S: Send + Sync + 'static> Plugin<S> {
     fn require(mut self, plugin: &str, versions: &str, optional: bool) -> Self {
         match (PluginName::new(plugin), versions.parse()) {
             (Ok(plugin), Ok(version)) => {
-                self.requires.insert(plugin, Requirement { version, optional });
+                self.requires.insert(plugin, Requirement { version, optional, on_loss: OnLoss::Stay });
             }
             (Err(error), _) => self.faults.push(error.to_string()),
             (_, Err(error)) => {

@@ -91,6 +91,11 @@ pub enum Source {
         /// The folder.
         dir: String,
     },
+    /// Added by `plugd add`.
+    Added {
+        /// The file that remembers it.
+        file: String,
+    },
     /// Given by the program that embeds the engine.
     Embedded,
 }

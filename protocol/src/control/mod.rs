@@ -5,20 +5,29 @@
 //! [`CallResult`](crate::result::CallResult); JSON-RPC errors are for malformed requests and for
 //! commands that cannot be carried out, whose `data` is a [`CallError`](crate::error::CallError).
 
+mod asking;
+mod change;
+mod doctor;
 mod history;
 mod listing;
 mod status;
+
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+pub use asking::{AnswerParams, AnswerReport, Ask};
+pub use change::{AddParams, AddReport, ChangeReport};
+pub use doctor::{DoctorReport, Finding, Severity};
 pub use history::{Event, EventsParams, LogEntry, LogStream, LogsParams};
 pub use listing::{
     DescribeParams, Description, ListParams, ListReport, OperationListing, PluginListing, Skipped, Source,
 };
 pub use status::{
-    ActiveCall, DaemonStatus, ExitReport, Health, PluginState, PluginStatus, StatusParams, StatusReport,
+    ActiveCall, DaemonStatus, ExitReport, Health, PluginState, PluginStatus, RestartRequired, StatusParams,
+    StatusReport,
 };
 
 use crate::name::{CallId, PluginName};
@@ -43,6 +52,22 @@ pub mod method {
     pub const RESTART: &str = "restart";
     /// Apply the config, or take up one plugin anew: [`ReloadParams`](super::ReloadParams) → [`ReloadReport`](super::ReloadReport).
     pub const RELOAD: &str = "reload";
+    /// Add a plugin: [`AddParams`](super::AddParams) → [`AddReport`](super::AddReport).
+    pub const ADD: &str = "add";
+    /// Remove plugins: [`PluginsParams`](super::PluginsParams) → [`ChangeReport`](super::ChangeReport).
+    pub const REMOVE: &str = "remove";
+    /// Allow plugins: [`PluginsParams`](super::PluginsParams) → [`ChangeReport`](super::ChangeReport).
+    pub const ENABLE: &str = "enable";
+    /// Forbid plugins: [`PluginsParams`](super::PluginsParams) → [`ChangeReport`](super::ChangeReport).
+    pub const DISABLE: &str = "disable";
+    /// What is wrong and what to do: [`StatusParams`](super::StatusParams) → [`DoctorReport`](super::DoctorReport).
+    pub const DOCTOR: &str = "doctor";
+    /// Answer an open question: [`AnswerParams`](super::AnswerParams) → [`AnswerReport`](super::AnswerReport).
+    pub const ANSWER: &str = "answer";
+    /// Subscribe to the questions of this connection's calls; notifications are called `ask`.
+    pub const ASKS_SUBSCRIBE: &str = "asks.subscribe";
+    /// End that subscription.
+    pub const ASKS_UNSUBSCRIBE: &str = "asks.unsubscribe";
     /// Stop everything and leave: no params → [`StopReport`](super::StopReport).
     pub const SHUTDOWN: &str = "shutdown";
     /// Log entries: [`LogsParams`](super::LogsParams) → a list of [`LogEntry`](super::LogEntry).
@@ -86,6 +111,9 @@ pub struct CallParams {
     /// W3C trace context, handed on to the plugin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
+    /// Whether questions of this call can be put to whoever called: its client follows `asks`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub can_ask: bool,
 }
 
 impl CallParams {
@@ -97,6 +125,7 @@ impl CallParams {
             timeout_ms: None,
             session: None,
             traceparent: None,
+            can_ask: false,
         }
     }
 
@@ -198,6 +227,12 @@ pub struct ReloadReport {
     pub changed: Vec<PluginName>,
     /// Plugins that were not touched.
     pub unchanged: Vec<PluginName>,
+    /// Plugins that go on as they were although something changed: `status` says what, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub restart_required: Vec<PluginName>,
+    /// The run that each plugin taken up anew is in now.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub generations: BTreeMap<PluginName, u64>,
 }
 
 /// The answer to `graph`.

@@ -1,5 +1,7 @@
 //! How the program and its plugins are.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -145,6 +147,30 @@ pub struct PluginStatus {
     pub stray_lines: u64,
     /// Answers nobody waited for: late, unknown or given twice.
     pub unmatched_answers: u64,
+    /// How its latest runs ended, oldest first; at most five.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exits: Vec<ExitReport>,
+    /// Set while what is configured is not what runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restart_required: Option<RestartRequired>,
+    /// The run that is about to take over from the one that serves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replacing: Option<u64>,
+    /// What its process is held to, as `what: how`; only while it runs.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub enforced: BTreeMap<String, String>,
+    /// What it should be held to and is not, as `what: why`; only while it runs.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub not_enforced: BTreeMap<String, String>,
+}
+
+/// Why a plugin goes on with an older configuration or program than there is now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RestartRequired {
+    /// What changed, such as `config.cache_ttl`, `env.LOG` or `file main.py`.
+    pub changed: Vec<String>,
+    /// Why the change was not taken up.
+    pub reason: String,
 }
 
 /// How a run ended.
@@ -162,6 +188,9 @@ pub struct ExitReport {
     pub signal: Option<i32>,
     /// When.
     pub at: UnixMillis,
+    /// Whether the kernel ended it because its memory was used up.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub oom: bool,
     /// The last lines on its stderr.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stderr_tail: Vec<String>,

@@ -80,6 +80,7 @@ fn call(operation: &str, arguments: &str) -> CallParams {
         timeout_ms: None,
         session: None,
         traceparent: None,
+        can_ask: false,
     }
 }
 

@@ -226,6 +226,11 @@ fn status(view: PluginView, snapshot: &Snapshot) -> PluginStatus {
         queued: view.queued,
         stray_lines: view.stray_lines,
         unmatched_answers: view.unmatched_answers,
+        exits: Vec::new(),
+        restart_required: None,
+        replacing: None,
+        enforced: BTreeMap::new(),
+        not_enforced: BTreeMap::new(),
     }
 }
 
@@ -248,6 +253,8 @@ pub(crate) fn reloaded(before: &[PluginSpec], after: &[PluginSpec], config_gener
         removed: names(before, &|spec| find(after, &spec.spec.name).is_none()),
         changed: names(after, &|spec| find(before, &spec.spec.name).is_some_and(|was| was != *spec)),
         unchanged: names(after, &|spec| find(before, &spec.spec.name).is_some_and(|was| was == *spec)),
+        restart_required: Vec::new(),
+        generations: BTreeMap::new(),
     }
 }
 
@@ -259,6 +266,8 @@ pub(crate) fn one_reloaded(config: &Config, plugin: &PluginName, config_generati
         removed: Vec::new(),
         changed: vec![plugin.clone()],
         unchanged: config.plugins.keys().filter(|name| *name != plugin).cloned().collect(),
+        restart_required: Vec::new(),
+        generations: BTreeMap::new(),
     }
 }
 

@@ -63,6 +63,7 @@ pub(crate) fn echo_call(plugin: &str, payload: usize) -> CallParams {
         timeout_ms: Some(30_000),
         session: None,
         traceparent: None,
+        can_ask: false,
     }
 }
 

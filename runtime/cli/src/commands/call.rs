@@ -109,6 +109,7 @@ async fn begin(args: &Args, context: &Context) -> Result<(CallParams, Runtime), 
         timeout_ms: args.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
         session: args.session.clone(),
         traceparent: std::env::var("TRACEPARENT").ok(),
+        can_ask: false,
     };
     Ok((params, runtime))
 }

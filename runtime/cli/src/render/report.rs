@@ -239,6 +239,7 @@ fn listing(plugin: &PluginListing, paint: Paint) -> String {
     let from = match &plugin.source {
         Source::Config { file } => format!("configured in {}", visible_line(file)),
         Source::Scan { dir } => format!("found in {}", visible_line(dir)),
+        Source::Added { file } => format!("added; remembered in {}", visible_line(file)),
         _ => "given on the command line".to_owned(),
     };
     let mut out =

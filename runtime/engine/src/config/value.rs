@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use plugd_protocol::manifest::Requirement;
+use plugd_protocol::manifest::{OnLoss, Requirement};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use toml::de::DeValue;
 
@@ -299,10 +299,14 @@ impl Read for Need {
             let optional = fields.take::<bool>("optional", reader);
             fields.finish(reader);
             let version = version.map_or(semver::VersionReq::STAR, |need| need.0.version);
-            return Some(Need(Requirement { version, optional: optional.unwrap_or(false) }));
+            return Some(Need(Requirement {
+                version,
+                optional: optional.unwrap_or(false),
+                on_loss: OnLoss::Stay,
+            }));
         }
         match value.get_ref().as_str().map(semver::VersionReq::parse) {
-            Some(Ok(version)) => Some(Need(Requirement { version, optional: false })),
+            Some(Ok(version)) => Some(Need(Requirement { version, optional: false, on_loss: OnLoss::Stay })),
             _ => reader.expected(value, key, RANGE),
         }
     }

@@ -43,6 +43,7 @@ impl ExitRecord {
             code,
             signal,
             at: self.at,
+            oom: false,
             stderr_tail: self.stderr_tail.clone(),
         }
     }

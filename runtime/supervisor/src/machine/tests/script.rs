@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use plugd_protocol::PluginName;
-use plugd_protocol::manifest::Requirement;
+use plugd_protocol::manifest::{OnLoss, Requirement};
 
 use super::super::{
     Action, Clocks, Declared, Event, Exit, Fact, Generation, RestartMode, RestartPolicy, Spec, Supervisor,
@@ -174,7 +174,7 @@ pub(super) fn requirements(text: &str) -> BTreeMap<PluginName, Requirement> {
         let optional = text.ends_with('?');
         let (plugin, version) =
             text.trim_end_matches('?').split_once('@').unwrap_or((text.trim_end_matches('?'), "*"));
-        (name(plugin), Requirement { version: version.parse().unwrap(), optional })
+        (name(plugin), Requirement { version: version.parse().unwrap(), optional, on_loss: OnLoss::Stay })
     };
     text.split(',').filter(|text| !text.is_empty()).map(one).collect()
 }
