@@ -7,7 +7,7 @@ TARGET_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))
 NOT_PEER := --workspace --exclude plugd-bench-peer
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench bench-quick install clean tools examples release
+.PHONY: help demo test check bench bench-quick chaos fuzz install clean tools examples release
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -35,6 +35,20 @@ bench: tools release ## measure everything and write docs/performance.md
 
 bench-quick: tools release ## the main figures as `name: value` lines, under two minutes
 	@"$(TARGET_DIR)/release/plugd-bench" quick
+
+SECONDS ?= 60
+KILLS ?= 2
+chaos: tools ## kill plugins and the daemon under load (SECONDS=60 KILLS=2 SEED=…), see what holds
+	$(CARGO) build -p plugd -p plugd-chaos
+	"$(TARGET_DIR)/debug/plugd-chaos" --seconds $(SECONDS) --kills $(KILLS) $(if $(SEED),--seed $(SEED))
+
+FUZZ_SECONDS ?= 120
+fuzz: ## look for bytes that break the protocol's promises (needs nightly and cargo-fuzz; FUZZ_SECONDS=120)
+	cd protocol && for target in decoder message manifest; do \
+	  mkdir -p fuzz/target/found/$$target && \
+	  $(CARGO) +nightly fuzz run $$target fuzz/target/found/$$target fuzz/corpus/$$target wire/v1 -- \
+	    -max_total_time=$(FUZZ_SECONDS) -max_len=8192 || exit 1; \
+	done
 
 install: ## install the plugd program with cargo
 	$(CARGO) install --path runtime/cli --locked

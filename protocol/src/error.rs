@@ -119,6 +119,8 @@ pub mod rpc_code {
     pub const CANCELLED: i64 = -32800;
     /// A `host/call` did not succeed; `data.cause` says why.
     pub const HOST_CALL_FAILED: i64 = 3;
+    /// A `host/ask` brought no answer; `data.name` says why.
+    pub const HOST_ASK_FAILED: i64 = 4;
 }
 
 /// The classes: the thousands of an error's number.
@@ -202,6 +204,8 @@ error_kinds! {
     UnknownCall = 1005, "unknown_call", Request, retryable: false, hint: "`plugd status` shows the calls in flight";
     /// The configuration cannot be used.
     InvalidConfig = 1006, "invalid_config", Request, retryable: false, hint: "mend what the message names; what runs goes on as before";
+    /// No question waits for an answer under that token.
+    UnknownToken = 1007, "unknown_token", Request, retryable: false, hint: "a token is good for one answer, and only while its call waits";
     /// The arguments do not fit the operation's schema.
     InvalidArguments = 2001, "invalid_arguments", Argument, retryable: false, hint: "correct the arguments named in details and call again";
     /// The arguments are no JSON that can be read.
@@ -310,7 +314,7 @@ impl CallError {
     /// 5xxx 5, 6xxx and 8xxx 6, 7xxx 7, 9xxx 9.
     pub fn exit_code(&self) -> u8 {
         match self.class() {
-            ErrorClass::Request if (1002..=1005).contains(&self.code) => 4,
+            ErrorClass::Request if matches!(self.code, 1002..=1005 | 1007) => 4,
             ErrorClass::Request => 2,
             ErrorClass::Argument => 3,
             ErrorClass::Interaction => 8,

@@ -83,6 +83,25 @@ impl Decoder {
         &mut self.buffer
     }
 
+    /// Whether every byte that came has been handed out.
+    pub fn is_empty(&self) -> bool {
+        self.start == self.buffer.len()
+    }
+
+    /// How many bytes have come and were not handed out.
+    pub fn buffered(&self) -> usize {
+        self.buffer.len() - self.start
+    }
+
+    /// Gives the buffer back while nothing is in it.
+    pub fn release(&mut self) {
+        if self.is_empty() {
+            self.buffer = Vec::new();
+            (self.start, self.scanned) = (0, 0);
+            self.head = Vec::new();
+        }
+    }
+
     /// Appends bytes that were read elsewhere.
     pub fn push(&mut self, bytes: &[u8]) {
         self.room().extend_from_slice(bytes);
@@ -104,14 +123,16 @@ impl Decoder {
                 continue;
             }
             let (from, to) = self.trimmed(start, end);
+            // Before it is looked at whether it is blank: above the limit that is not known of all lines.
+            if to - from > self.limit {
+                self.at_stream_start = false;
+                self.head = self.buffer[from..from + HEAD_KEPT.min(to - from)].to_vec();
+                return Some(Frame::TooLong { head: &self.head });
+            }
             if self.buffer[from..to].iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r')) {
                 continue;
             }
             self.at_stream_start = false;
-            if to - from > self.limit {
-                self.head = self.buffer[from..from + HEAD_KEPT.min(to - from)].to_vec();
-                return Some(Frame::TooLong { head: &self.head });
-            }
             return Some(Frame::Line(&self.buffer[from..to]));
         }
     }
@@ -139,7 +160,8 @@ impl Decoder {
         // One more than the limit may still be the carriage return of a line that just fits.
         let too_long = !self.skipping && pending > self.limit + BOM.len() + 1;
         if too_long {
-            self.head = self.buffer[self.start..self.start + HEAD_KEPT.min(pending)].to_vec();
+            let (from, to) = self.trimmed(self.start, self.buffer.len());
+            self.head = self.buffer[from..from + HEAD_KEPT.min(to - from)].to_vec();
             self.skipping = true;
             self.at_stream_start = false;
         }
@@ -199,6 +221,11 @@ mod tests {
         check(4, &[b"1234\r\nok\n"], &["1234", "ok"]);
         check(4, &[b"123456789", b"0123456789", b"\nok\n"], &["too long: 123456789", "ok"]);
         check(4, &[b"123456789"], &["too long: 123456789"]);
+        // Blank or after a mark, in one piece or in two: it is the same line.
+        check(4, &[b"         \nok\n"], &["too long:          ", "ok"]);
+        check(4, &[b"         ", b"\nok\n"], &["too long:          ", "ok"]);
+        check(4, &[b"\xEF\xBB\xBF12345678", b"9\nok\n"], &["too long: 12345678", "ok"]);
+        check(4, &[b"\xEF\xBB\xBF12345678\nok\n"], &["too long: 12345678", "ok"]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::name::{NameError, OperationName, PluginName};
+use crate::negotiation::PROTOCOL_VERSIONS;
 
 /// A plugin may run at most this many calls at once.
 pub const CONCURRENCY_MAX: u32 = 256;
@@ -234,7 +235,9 @@ pub enum ManifestError {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 struct Written {
+    #[serde(default, deserialize_with = "protocol_version")]
     protocol: Option<u32>,
     name: Option<String>,
     version: Option<String>,
@@ -246,6 +249,16 @@ struct Written {
     features: Features,
     config_schema: Option<Box<RawValue>>,
     operations: Option<Vec<Box<RawValue>>>,
+}
+
+/// Reads the version; of what is none it says which ones there are.
+fn protocol_version<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Option<u32>, D::Error> {
+    Option::<u32>::deserialize(value).map_err(|error| {
+        let ours = PROTOCOL_VERSIONS.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+        let said = error.to_string();
+        let said = said.split(" at line ").next().unwrap_or_default();
+        serde::de::Error::custom(format!("{said}; this host speaks {ours}"))
+    })
 }
 
 impl Manifest {
@@ -277,9 +290,16 @@ impl Manifest {
         let mut seen = BTreeSet::new();
         for raw in operations {
             match operation(&raw) {
-                Ok(operation) if seen.insert(operation.name.clone()) => manifest.operations.push(operation),
+                Ok(operation) if seen.insert(operation.name.to_string()) => {
+                    manifest.operations.push(operation);
+                }
                 Ok(operation) => manifest.quarantine(operation.name.as_str(), "declared twice".to_owned()),
-                Err(reason) => manifest.quarantine(&declared_name(&raw), reason),
+                Err(reason) => {
+                    let name = declared_name(&raw);
+                    manifest.quarantine(&name, reason);
+                    // Whichever comes first, it is offered from neither.
+                    seen.insert(name);
+                }
             }
         }
         Ok(manifest)

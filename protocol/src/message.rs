@@ -116,7 +116,7 @@ impl<'a> Message<'a> {
 pub fn whole_result(line: &[u8]) -> Result<&RawValue, NotAMessage> {
     #[derive(Deserialize)]
     struct ResultOnly<'a> {
-        #[serde(borrow)]
+        #[serde(borrow, default, deserialize_with = "present")]
         result: Option<&'a RawValue>,
     }
     let envelope: ResultOnly<'_> = serde_json::from_slice(line)?;
@@ -143,7 +143,9 @@ pub fn id_in_head(head: &[u8]) -> Option<u64> {
                     if let Some(value) = rest.strip_prefix(b":") {
                         let value = value.trim_ascii_start();
                         let length = value.iter().position(|byte| !byte.is_ascii_digit())?;
-                        return digits(&value[..length]);
+                        // `12.0` and `1e2` are other ids than `12` and `1`.
+                        let whole = matches!(value[length], b',' | b'}') || value[length].is_ascii_whitespace();
+                        return if whole { digits(&value[..length]) } else { None };
                     }
                 }
                 at = end;
@@ -418,10 +420,7 @@ mod tests {
             let line = format!(r#"{{"jsonrpc":"2.0","id":0,"result":{result}}}"#);
             let parsed = Message::parse(line.as_bytes());
             assert!(matches!(parsed, Ok(Message::Response { answer: Ok(Answer::Other), .. })), "{result}");
-            assert_eq!(
-                whole_result(line.as_bytes()).ok().map(RawValue::get),
-                (result != "null").then_some(result)
-            );
+            assert_eq!(whole_result(line.as_bytes()).ok().map(RawValue::get), Some(result));
         }
     }
 
@@ -441,6 +440,7 @@ mod tests {
         assert_eq!(id_in_head(br#"{"result":{"id":9,"data":"aaa"#), None);
         assert_eq!(id_in_head(br#"{"x":"\"id\":5","id":6,"#), Some(6));
         assert_eq!(id_in_head(br#"{"id":12"#), None);
+        assert_eq!(id_in_head(br#"{"id":12.0,"result":{"data":"aaa"#), None);
         assert_eq!(id_in_head(b"aaaaaaaa"), None);
     }
 

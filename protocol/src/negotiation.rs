@@ -10,7 +10,7 @@ pub const PROTOCOL_VERSION: u32 = 1;
 pub const PROTOCOL_VERSIONS: &[u32] = &[1];
 
 /// What the host offers beyond the calls every plugin gets.
-pub const HOST_FEATURES: &[&str] = &["host_calls", "progress", "partial", "log"];
+pub const HOST_FEATURES: &[&str] = &["host_calls", "host_asks", "progress", "partial", "log"];
 
 /// The host's offer, in `describe`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

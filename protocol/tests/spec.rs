@@ -94,8 +94,14 @@ fn the_conversation_of_the_specification_is_the_frozen_one() {
         "call.result.json",
         "shutdown.request.json",
         "shutdown.result.json",
+        "ping.request.json",
+        "ping.result.json",
+        "reload.request.json",
+        "reload.result.json",
         "host_call.request.json",
         "host_call.result.json",
+        "host_ask.request.json",
+        "host_ask.result.json",
     ];
     let frozen: Vec<String> = conversation.iter().map(|name| frozen(name).trim_end().to_owned()).collect();
     assert_eq!(shown, frozen);

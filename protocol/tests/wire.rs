@@ -9,8 +9,9 @@ use plugd_protocol::error::{Cause, ErrorData, rpc_code};
 use plugd_protocol::message::{self, Answer, AnswerObject, Message};
 use plugd_protocol::negotiation::Offer;
 use plugd_protocol::plugin::{
-    CallContext, CallParams, CancelParams, DescribeParams, HostCallParams, HostCallResult, HostInfo,
-    InitParams, LogLevel, LogParams, PartialParams, ProgressParams, ShutdownParams, method,
+    CallContext, CallParams, CancelParams, DescribeParams, HostAskParams, HostAskResult, HostCallParams,
+    HostCallResult, HostInfo, InitParams, LogLevel, LogParams, PartialParams, ProgressParams, ReloadParams,
+    ShutdownParams, method,
 };
 use plugd_protocol::{CallError, CallId, ErrorKind, Manifest, OperationId, Outcome, RpcError};
 use serde::Serialize;
@@ -341,6 +342,39 @@ fn the_answers_to_a_host_call_are_written_as_released() {
 
     let line = golden("v1/host_call.error.json");
     assert_eq!(error_data::<ErrorData>(&answer_of(&line).1.expect_err("an error")), data);
+}
+
+#[test]
+fn a_ping_and_a_reload_are_written_as_released() {
+    writes_request("v1/ping.request.json", 5, method::PING, &serde_json::json!({}));
+    writes_result("v1/ping.result.json", "5", &serde_json::json!({}));
+    let params = ReloadParams { config: raw(r#"{"cache_ttl":60}"#) };
+    writes_request("v1/reload.request.json", 6, method::RELOAD, &params);
+    let line = golden("v1/reload.request.json");
+    let read: ReloadParams = serde_json::from_str(params_of(&line, "reload").1).expect("params");
+    assert_eq!(read.config.get(), params.config.get());
+    assert!(answer_of(&golden("v1/reload.result.json")).1.is_ok());
+}
+
+#[test]
+fn questions_are_read_and_answered_as_released() {
+    let line = golden("v1/host_ask.request.json");
+    let (id, read) = params_of(&line, "host/ask");
+    let read: HostAskParams = serde_json::from_str(read).expect("params");
+    assert_eq!((id, read.call_id), (Some("\"a1\""), Some(CallId::new(OUTER))));
+    let [days, password] = read.questions.as_slice() else { panic!("{:?}", read.questions) };
+    let schema = days.schema.as_deref().map(RawValue::get);
+    assert_eq!((days.name.as_str(), schema), ("days", Some(r#"{"type":"integer","minimum":1}"#)));
+    assert!(!days.sensitive && password.sensitive && password.schema.is_none());
+
+    let answers = serde_json::from_str(r#"{"days":3,"password":"opensesame"}"#).expect("an object");
+    writes_result("v1/host_ask.result.json", "\"a1\"", &HostAskResult { answers });
+    let data = ErrorData { name: Some("declined".to_owned()), ..ErrorData::default() };
+    let failure = RpcError {
+        data: serde_json::value::to_raw_value(&data).ok(),
+        ..RpcError::new(rpc_code::HOST_ASK_FAILED, "whoever was asked will not answer")
+    };
+    writes_error("v1/host_ask.error.json", "\"a1\"", &failure);
 }
 
 #[test]

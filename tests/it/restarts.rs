@@ -165,15 +165,17 @@ fn c029_a_program_that_is_not_there_is_failed_and_the_others_come_up() {
     let [first, third] = ["first", "third"].map(|name| format!("{}start = \"eager\"\n", sandbox.shell(name)));
     let second = "[plugins.second]\ncommand = [\"./no-such-program\"]\nstart = \"eager\"\n";
     sandbox.configure(&format!("{first}{second}{third}"));
-    let daemon = sandbox.serve();
+    let mut daemon = sandbox.serve();
     daemon.wait_for_state("first", "ready");
     daemon.wait_for_state("third", "ready");
     let failed = daemon.wait_for_state("second", "failed");
     assert!(text(&failed["reason"]).contains("no-such-program not found"), "{failed:#}");
     assert_eq!(daemon.json(&["status"])["daemon"]["health"], "degraded");
-    daemon.stop();
+    daemon.plugd(&["shutdown"]).expect(0);
+    assert_eq!(daemon.wait(), 0, "one that fails is no failure of the daemon");
 }
 
+/// Row L6.
 #[test]
 fn an_init_that_refuses_disables_that_plugin_alone_with_its_reason() {
     let sandbox = Sandbox::new("");

@@ -1,8 +1,9 @@
 //! A real `plugd serve` that ends with its test, and leaves nothing behind.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStdout, Stdio};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use plugd_daemon::client::Client;
@@ -23,15 +24,9 @@ pub struct Daemon<'a> {
 
 impl<'a> Daemon<'a> {
     #[track_caller]
-    pub(crate) fn start(sandbox: &'a Sandbox) -> Daemon<'a> {
-        let log = File::create(sandbox.path().join("daemon.log")).expect("a log file");
-        let mut child = sandbox
-            .command(&["--output", "json", "--log", "info", "serve"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(log)
-            .spawn()
-            .expect("plugd serve starts");
+    pub(crate) fn start(sandbox: &'a Sandbox, mut command: Command, stderr: Stdio) -> Daemon<'a> {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr);
+        let mut child = command.spawn().expect("plugd serve starts");
         let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
         let mut ready = String::new();
         stdout.read_line(&mut ready).expect("its stdout is read");
@@ -50,6 +45,32 @@ impl<'a> Daemon<'a> {
     /// Its process.
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Its control socket.
+    pub fn socket(&self) -> PathBuf {
+        self.sandbox.socket()
+    }
+
+    /// What it holds open.
+    pub fn descriptors(&self) -> usize {
+        fs::read_dir(format!("/proc/{}/fd", self.pid())).expect("the daemon lives").count()
+    }
+
+    /// A line of its `/proc/PID/status`, such as `VmRSS` in KiB, or `Threads`.
+    #[track_caller]
+    pub fn proc_status(&self, line: &str) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("the daemon lives");
+        let value = status.lines().find_map(|text| text.strip_prefix(line)?.strip_prefix(':'));
+        let value = value.unwrap_or_else(|| panic!("the kernel tells no {line}"));
+        value.trim().trim_end_matches(" kB").parse().expect("a number")
+    }
+
+    /// What the daemon itself logged about a plugin.
+    pub fn said_of(&self, plugin: &str) -> Vec<String> {
+        let of_plugin = format!("plugin={plugin} ");
+        let log = self.sandbox.read("daemon.log");
+        log.lines().filter(|line| format!("{line} ").contains(&of_plugin)).map(str::to_owned).collect()
     }
 
     /// Runs the program against it.
@@ -128,6 +149,15 @@ impl<'a> Daemon<'a> {
         let log = self.sandbox.read("daemon.log");
         let error = log.lines().find(|line| line.contains("ERROR") || line.contains("panicked"));
         assert!(self.errors_expected || error.is_none(), "the daemon logged an error: {error:?}");
+    }
+
+    /// Its children that have ended and were not waited for.
+    pub fn zombies(&self) -> Vec<u32> {
+        let ended = |pid: &u32| {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z'))
+        };
+        self.children().into_iter().filter(ended).collect()
     }
 
     /// The plugins' processes: each leads a group of its own.

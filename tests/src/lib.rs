@@ -2,9 +2,13 @@
 #![allow(clippy::print_stderr, clippy::missing_panics_doc, reason = "tests panic and print")]
 
 mod daemon;
+mod detached;
+mod neighbour;
 mod sandbox;
 mod wait;
 
 pub use daemon::Daemon;
-pub use sandbox::{Ran, Sandbox, plugd};
-pub use wait::{alive, eventually, group_members};
+pub use detached::{Detached, shell};
+pub use neighbour::Neighbour;
+pub use sandbox::{Ran, SERVE, Sandbox, plugd};
+pub use wait::{alive, eventually, group_members, kill};

@@ -1,6 +1,6 @@
 //! A folder of a test's own, with a configuration and plugins, and the program to run on it.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,9 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::daemon::Daemon;
+
+/// What a daemon of a test is started with.
+pub const SERVE: &[&str] = &["--output", "json", "--log", "info", "serve"];
 
 /// A folder of a test's own; it goes when the test ends.
 pub struct Sandbox {
@@ -120,6 +123,27 @@ impl Sandbox {
         format!("[plugins.{name}]\ncommand = [\"sh\", \"main.sh\"]\ncwd = \"plugins/{name}\"\n")
     }
 
+    /// Writes the plugin of the fixture `misbehave.py`, with these flags, as `plugins/NAME/main.py`.
+    ///
+    /// Its `[plugins.NAME]` table is returned.
+    pub fn misbehaving(&self, name: &str, flags: &[&str]) -> String {
+        self.fixture("misbehave.py", &format!("plugins/{name}/main.py"));
+        let command = [&["python3", "main.py"], flags].concat();
+        format!("[plugins.{name}]\ncommand = {command:?}\ncwd = \"plugins/{name}\"\n")
+    }
+
+    /// The processes that run in a folder here or below it, zombies left out.
+    ///
+    /// What a plugin starts runs in its folder unless it goes elsewhere itself.
+    pub fn processes_in(&self, folder: &str) -> Vec<u32> {
+        let folder = self.path().canonicalize().expect("the sandbox is there").join(folder);
+        let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        let here =
+            |pid: &u32| fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(&folder));
+        pids.filter(here).collect()
+    }
+
     /// What a file here says; empty if it is not there.
     pub fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path().join(name)).unwrap_or_default()
@@ -165,7 +189,14 @@ impl Sandbox {
     /// Starts `plugd serve` here and waits until it is ready.
     #[track_caller]
     pub fn serve(&self) -> Daemon<'_> {
-        Daemon::start(self)
+        let log = File::create(self.path().join("daemon.log")).expect("a log file");
+        self.serve_by(self.command(SERVE), log.into())
+    }
+
+    /// Starts a daemon here by a command of the test's own, its stderr led elsewhere.
+    #[track_caller]
+    pub fn serve_by(&self, command: Command, stderr: Stdio) -> Daemon<'_> {
+        Daemon::start(self, command, stderr)
     }
 }
 

@@ -3,6 +3,8 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal};
+
 /// Polls until the condition holds; panics after ten seconds with what was expected.
 ///
 /// Only for what tells nobody when it changes, such as a process table.
@@ -23,6 +25,13 @@ pub fn alive(pid: u32) -> bool {
     };
     let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
     state.is_some_and(|state| state != 'Z')
+}
+
+/// Sends a signal to a process that the test or its daemon started.
+#[track_caller]
+pub fn kill(pid: u32, signal: Signal) {
+    let raw = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("a pid");
+    rustix::process::kill_process(raw, signal).expect("the process is there");
 }
 
 /// The processes of a process group, zombies left out.

@@ -1,7 +1,7 @@
 //! A plugin whose handlers do what handlers should not: the process tests run it.
 
 use std::io::Write;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use plugd_sdk::{Context, Error, Plugin, operation};
@@ -27,6 +27,23 @@ fn print(_: (), _: &Context) -> Result<&'static str, Error> {
 /// Runs a program that reads its stdin to the end and writes to its stdout.
 fn child(_: (), _: &Context) -> Result<bool, Error> {
     Ok(Command::new("sh").args(["-c", "cat; echo from the child"]).status()?.success())
+}
+
+/// Runs programs that read their stdin, and says what they found there.
+fn tools(_: (), _: &Context) -> Result<Vec<String>, Error> {
+    let run = |program: &str, args: &[&str]| {
+        let child =
+            Command::new(program).args(args).stdin(Stdio::inherit()).stdout(Stdio::piped()).spawn()?;
+        Ok(String::from_utf8(child.wait_with_output()?.stdout)?)
+    };
+    [run("cat", &[]), run("head", &["-c", "20"])].into_iter().collect()
+}
+
+/// Asks what to do before it is done.
+fn asks(_: (), cx: &Context) -> Result<String, Error> {
+    let times: u8 = cx.ask("How often?")?;
+    let secret = cx.ask_secret("And the password?")?;
+    Ok(format!("{times} times, {} letters", secret.chars().count()))
 }
 
 fn panics(_: (), _: &Context) -> Result<(), Error> {
@@ -59,6 +76,8 @@ fn main() -> ExitCode {
         .operation(operation!(echo))
         .operation(operation!(print))
         .operation(operation!(child))
+        .operation(operation!(tools))
+        .operation(operation!(asks))
         .operation(operation!(panics))
         .operation(operation!(stuck))
         .operation(operation!(chatter))

@@ -1,7 +1,6 @@
 //! Everything about one call, and the way from it to the host.
 
 use std::fmt;
-use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -11,7 +10,7 @@ use plugd_protocol::plugin::{
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::value::to_raw_value;
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::error::Error;
 use crate::wire::{HostAnswer, Wire, lock};
@@ -32,6 +31,8 @@ struct Call {
     session_id: Option<String>,
     traceparent: Option<String>,
     deadline: Instant,
+    /// How long people were asked; the deadline moves by it.
+    people_took: Mutex<Duration>,
     attempt: u32,
     idempotency_key: Option<String>,
     caller: Option<String>,
@@ -61,6 +62,7 @@ impl Context {
             session_id: call.session_id.map(Into::into),
             traceparent: call.traceparent.map(Into::into),
             deadline: Instant::now() + time_left,
+            people_took: Mutex::default(),
             attempt: call.attempt,
             idempotency_key: call.idempotency_key.map(Into::into),
             caller: call.caller.map(Into::into),
@@ -103,14 +105,15 @@ impl Context {
         self.0.traceparent.as_deref()
     }
 
-    /// When the host stops waiting for an answer.
+    /// When the host stops waiting for an answer; later by as long as people took to answer
+    /// [`ask`](Context::ask).
     pub fn deadline(&self) -> Instant {
-        self.0.deadline
+        self.0.deadline + *lock(&self.0.people_took)
     }
 
     /// How long the host still waits; zero once the deadline has passed.
     pub fn time_left(&self) -> Duration {
-        self.0.deadline.saturating_duration_since(Instant::now())
+        self.deadline().saturating_duration_since(Instant::now())
     }
 
     /// 1, or more where the host tries an idempotent call again.
@@ -200,34 +203,48 @@ impl Context {
     ///
     /// # Errors
     /// The inner call's failure, with its `cause`: handed on with `?`, the answer to this call
-    /// names the plugin that failed. Also when the data is no `T`, and when the deadline passes.
+    /// names the plugin that failed. Also when the data is no `T`, and when the deadline passes: the
+    /// host then cancels the call.
     pub fn host_call<T: DeserializeOwned>(
         &self,
         operation: &str,
         arguments: &impl Serialize,
     ) -> Result<HostReply<T>, Error> {
-        self.check()?;
         let arguments = to_raw_value(arguments)?;
         let params = HostCallParams {
             call_id: Some(self.0.call_id.clone()),
             operation: operation.into(),
             arguments: Some(&arguments),
         };
-        let answer = self.0.wire.ask(&self.0.call_id, method::HOST_CALL, &params)?;
-        let whole = match answer.recv_timeout(self.time_left()) {
-            Ok(HostAnswer::Result(whole)) => whole,
-            Ok(HostAnswer::Error(error)) => return Err(Error::from_rpc(error)),
-            Ok(HostAnswer::Cancelled) => return Err(Error::cancelled()),
-            Ok(HostAnswer::HostGone) | Err(RecvTimeoutError::Disconnected) => {
-                return Err(Error::new("no_host", format!("there is no host to call {operation} through")));
-            }
-            Err(RecvTimeoutError::Timeout) => {
-                return Err(Error::new("deadline_passed", format!("{operation} did not answer in time"))
-                    .hint("allow the call more time")
-                    .retryable());
-            }
-        };
+        let whole = self.request(method::HOST_CALL, &params, &format!("call {operation}"))?;
         read_reply(operation, whole.get())
+    }
+
+    /// Asks the host something and waits: it answers in time, or cancels the call.
+    pub(crate) fn request<P: Serialize>(
+        &self,
+        method: &str,
+        params: &P,
+        to_what: &str,
+    ) -> Result<Box<RawValue>, Error> {
+        self.check()?;
+        let answer = self.0.wire.ask(&self.0.call_id, method, params)?;
+        match answer.recv() {
+            Ok(HostAnswer::Result(whole)) => Ok(whole),
+            Ok(HostAnswer::Error(error)) => Err(Error::from_rpc(error)),
+            Ok(HostAnswer::Cancelled) => Err(Error::cancelled()),
+            Ok(HostAnswer::HostGone) | Err(_) => {
+                Err(Error::new("no_host", format!("there is no host to {to_what} through")))
+            }
+        }
+    }
+
+    /// Has the deadline move by as long as this takes, as the host's does.
+    pub(crate) fn while_people_are_asked<T>(&self, ask: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let answered = ask();
+        *lock(&self.0.people_took) += began.elapsed();
+        answered
     }
 
     pub(crate) fn cancel(&self) {

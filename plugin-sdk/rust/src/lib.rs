@@ -45,8 +45,9 @@
 //! What else there is:
 //! - **State and configuration**: [`Plugin::init`] opens what all operations share, from a typed
 //!   configuration; handlers then take `(Arguments, &State, &Context)`.
-//! - **The call**: a [`Context`] gives the deadline, cancellation, log and progress, and uses other
-//!   plugins with [`Context::host_call`].
+//!   [`Plugin::reload`] takes a changed configuration without a new process.
+//! - **The call**: a [`Context`] gives the deadline, cancellation, log and progress, uses other
+//!   plugins with [`Context::host_call`], and asks the person behind the call with [`Context::ask`].
 //! - **Answers**: any serialisable data, or a [`Reply`] with a summary.
 //! - **Failures**: any error with `?`, or an [`Error`] with a name and a hint.
 //! - **Tests**: a handler is a plain function to call with [`Context::for_test`];
@@ -54,8 +55,9 @@
 //!
 //! What it takes care of: a panic fails that call only and is told on stderr (not where the plugin
 //! is built with `panic = "abort"`); prints go to stderr and child programs get an empty stdin, so
-//! nothing disturbs the protocol; cancellation arrives while a handler runs; the plugin leaves when
-//! its host does, a quarter of a second later at most.
+//! nothing disturbs the protocol; cancellation arrives while a handler runs; it answers the host's
+//! pings, whatever handlers do; the plugin leaves when its host does, a quarter of a second later at
+//! most.
 #![deny(missing_docs)]
 
 /// The README's plugin compiles.
@@ -63,6 +65,7 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+mod ask;
 mod context;
 mod error;
 mod operation;
@@ -75,6 +78,7 @@ mod stdio;
 pub mod testing;
 mod wire;
 
+pub use ask::{Answers, Question};
 pub use context::{Context, HostReply, InitContext};
 pub use error::Error;
 pub use operation::{Handler, IntoReply, Operation, Reply};

@@ -31,6 +31,7 @@ pub struct Plugin<S = ()> {
     pub(crate) init: Init<S>,
     /// The state of a plugin that opens none: it needs no `init` to be called.
     pub(crate) ready: Option<S>,
+    pub(crate) reload: Option<Reload<S>>,
     pub(crate) shutdown: Option<Shutdown<S>>,
     /// What is wrong with the declaration, a sentence each.
     faults: Vec<String>,
@@ -38,6 +39,9 @@ pub struct Plugin<S = ()> {
 
 /// Opens the state from the configuration.
 pub(crate) type Init<S> = Box<dyn Fn(&RawValue, &InitContext) -> Result<S, Error> + Send + Sync>;
+
+/// Takes up a changed configuration.
+pub(crate) type Reload<S> = Box<dyn Fn(&RawValue, &S) -> Result<(), Error> + Send + Sync>;
 
 /// Releases what the state holds.
 pub(crate) type Shutdown<S> = Box<dyn Fn(&S) -> Result<(), Error> + Send + Sync>;
@@ -56,6 +60,7 @@ impl Plugin<()> {
             operations: Vec::new(),
             init: Box::new(|_, _| Ok(())),
             ready: Some(()),
+            reload: None,
             shutdown: None,
             faults: Vec::new(),
         }
@@ -73,20 +78,8 @@ impl Plugin<()> {
         S: Send + Sync + 'static,
         F: Fn(C, &InitContext) -> Result<S, Error> + Send + Sync + 'static,
     {
-        let no_config = schema::is_unit::<C>();
-        if !no_config {
-            match schema::of_input::<C>() {
-                Ok(schema) => self.config_schema = to_raw_value(&schema).ok(),
-                Err(reason) => self.faults.push(format!("the configuration: {reason}")),
-            }
-        }
-        let init = move |raw: &RawValue, context: &InitContext| {
-            let json = if no_config { "null" } else { raw.get() };
-            let config = serde_json::from_str(json).map_err(|error| {
-                Error::coded(rpc_code::INVALID_PARAMS, format!("the configuration does not fit: {error}"))
-            })?;
-            open(config, context)
-        };
+        self.declare_config::<C>();
+        let init = move |raw: &RawValue, context: &InitContext| open(read_config(raw)?, context);
         Plugin {
             name: self.name,
             version: self.version,
@@ -98,6 +91,9 @@ impl Plugin<()> {
             operations: self.operations.into_iter().map(Operation::with_any_state).collect(),
             init: Box::new(init),
             ready: None,
+            reload: self
+                .reload
+                .map(|hook| Box::new(move |raw: &RawValue, _: &S| hook(raw, &())) as Reload<S>),
             shutdown: self.shutdown.map(|hook| Box::new(move |_: &S| hook(&())) as Shutdown<S>),
             faults: self.faults,
         }
@@ -150,6 +146,23 @@ impl<S: Send + Sync + 'static> Plugin<S> {
     #[must_use]
     pub fn stops_when_cancelled(mut self) -> Self {
         self.features.cancel = true;
+        self
+    }
+
+    /// Takes up a changed configuration without a new process; `apply` gets it, and the state.
+    ///
+    /// It runs while calls do. An error leaves the plugin as it was, as `apply` must: the host goes
+    /// on with the old configuration and shows the error. Without this the host starts the plugin
+    /// anew when its configuration changes.
+    #[must_use]
+    pub fn reload<C, F>(mut self, apply: F) -> Self
+    where
+        C: DeserializeOwned + JsonSchema,
+        F: Fn(C, &S) -> Result<(), Error> + Send + Sync + 'static,
+    {
+        self.features.reload = true;
+        self.declare_config::<C>();
+        self.reload = Some(Box::new(move |raw, state| apply(read_config(raw)?, state)));
         self
     }
 
@@ -210,6 +223,15 @@ impl<S: Send + Sync + 'static> Plugin<S> {
         process::run(self)
     }
 
+    fn declare_config<C: JsonSchema>(&mut self) {
+        if !schema::is_unit::<C>() && self.config_schema.is_none() {
+            match schema::of_input::<C>() {
+                Ok(schema) => self.config_schema = to_raw_value(&schema).ok(),
+                Err(reason) => self.faults.push(format!("the configuration: {reason}")),
+            }
+        }
+    }
+
     fn require(mut self, plugin: &str, versions: &str, optional: bool) -> Self {
         match (PluginName::new(plugin), versions.parse()) {
             (Ok(plugin), Ok(version)) => {
@@ -223,6 +245,13 @@ impl<S: Send + Sync + 'static> Plugin<S> {
         }
         self
     }
+}
+
+fn read_config<C: DeserializeOwned + JsonSchema>(raw: &RawValue) -> Result<C, Error> {
+    let json = if schema::is_unit::<C>() { "null" } else { raw.get() };
+    serde_json::from_str(json).map_err(|error| {
+        Error::coded(rpc_code::INVALID_PARAMS, format!("the configuration does not fit: {error}"))
+    })
 }
 
 #[cfg(test)]

@@ -40,6 +40,11 @@ pub(crate) fn of_output<T: JsonSchema>() -> Option<Box<RawValue>> {
     }
 }
 
+/// The schema of an answer that is read into `T`.
+pub(crate) fn of_answer<T: JsonSchema>() -> Value {
+    of_type::<T>(Contract::Deserialize)
+}
+
 /// Whether `T` is read from `null`, as `()` and unit structs are.
 pub(crate) fn is_unit<T: JsonSchema>() -> bool {
     of_type::<T>(Contract::Deserialize).get("type").is_some_and(|kind| kind == "null")

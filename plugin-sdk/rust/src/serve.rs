@@ -9,7 +9,7 @@ use plugd_protocol::error::{RpcError, rpc_code};
 use plugd_protocol::frame::{DEFAULT_FRAME_LIMIT, Decoder, Frame};
 use plugd_protocol::message::{self, Message};
 use plugd_protocol::negotiation::{Offer, PROTOCOL_VERSIONS};
-use plugd_protocol::plugin::{CallParams, CancelParams, InitParams, ShutdownParams, method};
+use plugd_protocol::plugin::{CallParams, CancelParams, InitParams, ReloadParams, ShutdownParams, method};
 use plugd_protocol::{CallId, Manifest};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use crate::context::{Context, InitContext};
 use crate::error::Error;
 use crate::operation::Run;
-use crate::plugin::{Init, Plugin, Shutdown};
+use crate::plugin::{Init, Plugin, Reload, Shutdown};
 use crate::pool::Pool;
 use crate::wire::{HostAnswer, Wire, lock};
 
@@ -36,6 +36,7 @@ struct Inner<S> {
     manifest: Manifest,
     operations: Vec<(String, Run<S>)>,
     init: Init<S>,
+    reload: Option<Reload<S>>,
     shutdown: Option<Shutdown<S>>,
     state: Mutex<State<S>>,
     state_changed: Condvar,
@@ -56,12 +57,13 @@ enum State<S> {
 impl<S: Send + Sync + 'static> Session<S> {
     pub(crate) fn new(plugin: Plugin<S>, manifest: Manifest, wire: Wire) -> Session<S> {
         let lanes = manifest.features.concurrency;
-        let Plugin { operations, init, ready, shutdown, .. } = plugin;
+        let Plugin { operations, init, ready, reload, shutdown, .. } = plugin;
         Session(Arc::new(Inner {
             wire: Arc::new(wire),
             manifest,
             operations: operations.into_iter().map(|operation| (operation.name, operation.run)).collect(),
             init,
+            reload,
             shutdown,
             state: Mutex::new(ready.map_or(State::Unopened, |state| State::Open(Arc::new(state)))),
             state_changed: Condvar::new(),
@@ -126,6 +128,7 @@ impl<S: Send + Sync + 'static> Session<S> {
             }
             method::CALL => self.call(id, params),
             method::INIT => self.init(id, params),
+            method::RELOAD if self.0.reload.is_some() => self.reload(id, params),
             method::SHUTDOWN => self.shutdown(id, params),
             _ => {
                 let text = format!("{} does not know the method {method:?}", self.0.manifest.name);
@@ -194,6 +197,21 @@ impl<S: Send + Sync + 'static> Session<S> {
                     inner.set_state(State::Unopened);
                     inner.wire.refuse(&id, &error.to_rpc());
                 }
+            }
+        })
+    }
+
+    fn reload(&self, id: &RawValue, params: Option<&RawValue>) -> Result<(), RpcError> {
+        let params: ReloadParams = parse(method::RELOAD, params)?;
+        let (inner, id) = (Arc::clone(&self.0), id.to_owned());
+        self.beside("reload", move || {
+            let applied = inner.opened().and_then(|state| {
+                let Some(apply) = &inner.reload else { return Ok(()) };
+                guarded("reload", || apply(&params.config, &state))
+            });
+            match applied {
+                Ok(()) => inner.wire.answer(&id, &Nothing {}),
+                Err(error) => inner.wire.refuse(&id, &error.to_rpc()),
             }
         })
     }

@@ -31,7 +31,9 @@ use plugd_protocol::error::{RpcError, rpc_code};
 use plugd_protocol::frame::{DEFAULT_FRAME_LIMIT, Decoder, Frame};
 use plugd_protocol::message::{self, Message};
 use plugd_protocol::negotiation::Offer;
-use plugd_protocol::plugin::{HostCallParams, LogLevel, LogParams, PartialParams, ProgressParams, method};
+use plugd_protocol::plugin::{
+    HostAskParams, HostCallParams, LogLevel, LogParams, PartialParams, ProgressParams, Question, method,
+};
 use plugd_protocol::{CallId, Manifest};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -100,7 +102,10 @@ struct Shared {
     requests: Mutex<HashMap<u64, TestReply>>,
     changed: Condvar,
     answerers: Mutex<HashMap<String, HostAnswerer>>,
+    person: Mutex<Option<Person>>,
 }
+
+type Person = Box<dyn FnMut(&str, &str) -> Result<Value, Error> + Send>;
 
 impl Host {
     /// Takes a plugin in; it is described and initialised at the first call.
@@ -117,6 +122,7 @@ impl Host {
             requests: Mutex::new(HashMap::new()),
             changed: Condvar::new(),
             answerers: Mutex::new(HashMap::new()),
+            person: Mutex::new(None),
         });
         let listener = Arc::clone(&shared);
         // Ends when the plugin's threads have all let go of the pipe.
@@ -153,6 +159,17 @@ impl Host {
         answer: impl FnMut(Value) -> Result<Value, Error> + Send + 'static,
     ) -> Host {
         lock(&self.shared.answerers).insert(operation.to_owned(), Box::new(answer));
+        self
+    }
+
+    /// Plays the person behind the calls: what they answer to the question of that name and prompt.
+    /// Without one, there is nobody to ask.
+    #[must_use]
+    pub fn answer_asks(
+        self,
+        answer: impl FnMut(&str, &str) -> Result<Value, Error> + Send + 'static,
+    ) -> Host {
+        *lock(&self.shared.person) = Some(Box::new(answer));
         self
     }
 
@@ -206,6 +223,18 @@ impl Host {
         let params = json!({"operation": operation, "arguments": arguments, "context": context});
         self.shared.send_request(id, method::CALL, &params);
         RunningCall { host: self, call_id: CallId::new(id.to_string()) }
+    }
+
+    /// Gives the plugin a changed configuration.
+    ///
+    /// # Errors
+    /// What its `reload` says.
+    ///
+    /// # Panics
+    /// When the plugin does not start, or does not answer.
+    pub fn reload(&self, config: &Value) -> Result<(), Error> {
+        self.start().unwrap_or_else(|error| panic!("the plugin does not start: {error}"));
+        self.request(method::RELOAD, json!({ "config": config })).map(drop)
     }
 
     /// Tells the plugin to shut down and waits until it has.
@@ -339,7 +368,7 @@ impl Shared {
                 self.response(message::host_id(id), line, answer.err());
             }
             Ok(Message::Notification { method, params }) => self.notification(&method, params),
-            Ok(Message::Request { id, params, .. }) => self.host_call(id, params),
+            Ok(Message::Request { id, method, params }) => self.request(id, &method, params),
             Ok(Message::Response { id: None, .. }) | Err(_) => {}
         }
     }
@@ -381,19 +410,32 @@ impl Shared {
         }
     }
 
-    fn host_call(&self, id: &RawValue, params: Option<&RawValue>) {
-        let answer = self.answer(params.map_or("{}", RawValue::get));
+    fn request(&self, id: &RawValue, method: &str, params: Option<&RawValue>) {
+        let params = params.map_or("{}", RawValue::get);
+        let (answer, code) = match method {
+            method::HOST_ASK => (self.ask(params), rpc_code::HOST_ASK_FAILED),
+            _ => (self.answer(params), rpc_code::HOST_CALL_FAILED),
+        };
         let mut line = Vec::new();
         match answer {
             Ok(result) => message::write_result(&mut line, id, &result),
-            Err(error) => message::write_error(
-                &mut line,
-                id,
-                &RpcError { code: rpc_code::HOST_CALL_FAILED, ..error.to_rpc() },
-            ),
+            Err(error) => message::write_error(&mut line, id, &RpcError { code, ..error.to_rpc() }),
         }
         .expect("a JSON value is JSON");
         self.send(&line);
+    }
+
+    fn ask(&self, params: &str) -> Result<Value, Error> {
+        let params: HostAskParams = serde_json::from_str(params)?;
+        let mut person = lock(&self.person);
+        let person = person.as_mut().ok_or_else(|| {
+            Error::new("nobody_to_ask", "this test plays nobody to ask: see Host::answer_asks")
+        })?;
+        let answer =
+            |question: Question| Ok((question.name.clone(), person(&question.name, &question.prompt)?));
+        let answers: serde_json::Map<_, _> =
+            params.questions.into_iter().map(answer).collect::<Result<_, Error>>()?;
+        Ok(json!({ "answers": answers }))
     }
 
     fn answer(&self, params: &str) -> Result<Value, Error> {

@@ -35,7 +35,7 @@ struct Waiting {
     answer: SyncSender<HostAnswer>,
 }
 
-/// How a `host/call` ended.
+/// How a request to the host ended.
 pub(crate) enum HostAnswer {
     /// With this whole result.
     Result(Box<RawValue>),

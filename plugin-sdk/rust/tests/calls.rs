@@ -5,7 +5,7 @@ use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use plugd_sdk::testing::Host;
-use plugd_sdk::{Context, Error, LogLevel, NextAction, Operation, Plugin, Reply, operation};
+use plugd_sdk::{Context, Error, LogLevel, NextAction, Operation, Plugin, Question, Reply, operation};
 use serde_json::{Value, json};
 
 fn none(_: (), _: &Context) -> Result<(), Error> {
@@ -200,4 +200,71 @@ fn a_panic_in_init_or_in_a_handler_leaves_the_plugin_answering() {
     let error = host.call("explode", json!({})).error();
     assert_eq!((error.code(), error.message.as_str()), (2, "explode failed unexpectedly: it panicked"));
     assert_eq!(host.call("explode", json!({})).error().code(), 2);
+}
+
+#[test]
+fn the_person_behind_a_call_is_asked_and_the_deadline_moves_meanwhile() {
+    let book = |_: (), cx: &Context| {
+        let before = cx.deadline();
+        let answers = cx.ask_all([
+            Question::new::<u8>("nights", "How many nights?"),
+            Question::new::<String>("card", "Your card?").secret(),
+        ])?;
+        let (nights, card): (u8, String) = (answers.get("nights")?, answers.get("card")?);
+        assert!(answers.get::<String>("name").is_err() && answers.get::<u8>("card").is_err());
+        assert!(cx.deadline() > before);
+        Ok(format!("{nights} nights with {card}, sure: {}", cx.ask::<bool>("Sure?")?))
+    };
+    let host = Host::new(Plugin::new("p", "1.0.0").operation(Operation::new("book", book))).answer_asks(
+        |name, prompt| match name {
+            "nights" => Ok(json!(3)),
+            "card" => Ok(json!("4711")),
+            _ => Ok(json!(prompt == "Sure?")),
+        },
+    );
+    assert_eq!(host.call("book", json!({})).data(), json!("3 nights with 4711, sure: true"));
+}
+
+#[test]
+fn without_anybody_to_ask_the_call_says_so() {
+    let ask = |_: (), cx: &Context| cx.ask::<String>("Anybody there?");
+    let host = Host::new(Plugin::new("p", "1.0.0").operation(Operation::new("ask", ask)));
+    let error = host.call("ask", json!({})).error();
+    assert_eq!((error.name.as_deref(), error.code()), (Some("nobody_to_ask"), 4));
+    assert_eq!(
+        Context::for_test().ask::<bool>("Really?").expect_err("no host").name.as_deref(),
+        Some("no_host")
+    );
+}
+
+#[test]
+fn a_changed_configuration_is_taken_up_in_place_or_not_at_all() {
+    use std::sync::Mutex;
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Config {
+        word: String,
+    }
+    let plugin = Plugin::new("p", "1.0.0")
+        .init(|config: Config, _| Ok(Mutex::new(config.word)))
+        .reload(|config: Config, word: &Mutex<String>| {
+            if config.word.is_empty() {
+                return Err(Error::message("an empty word"));
+            }
+            *word.lock().expect("no panic") = config.word;
+            Ok(())
+        })
+        .operation(Operation::new("say", |_: (), word: &Mutex<String>, _: &Context| {
+            Ok(word.lock().expect("no panic").clone())
+        }));
+    let host = Host::new(plugin).config(json!({"word": "one"}));
+    assert!(host.manifest().features.reload && host.manifest().config_schema.is_some());
+    assert_eq!(host.call("say", json!({})).data(), json!("one"));
+    host.reload(&json!({"word": "two"})).expect("it fits");
+    assert_eq!(host.reload(&json!({"word": ""})).expect_err("empty").message, "an empty word");
+    assert_eq!(host.reload(&json!({})).expect_err("no word").code(), -32602);
+    assert_eq!(host.call("say", json!({})).data(), json!("two"));
+
+    let without = Host::new(Plugin::new("p", "1.0.0").operation(operation!(none)));
+    assert!(!without.manifest().features.reload);
+    assert_eq!(without.reload(&json!({})).expect_err("not declared").code(), -32601);
 }

@@ -89,6 +89,51 @@ fn prints_and_children_cannot_touch_the_wire() {
 }
 
 #[test]
+fn c143_programs_that_read_stdin_find_it_empty_and_eat_nothing() {
+    let mut plugin = Running::start();
+    for id in ["1", "2"] {
+        // The next request stands in the pipe already while the programs run.
+        plugin.send_call(id, "tools", json!({}));
+        plugin.send_call(&format!("{id}0"), "echo", json!({"text": "still whole"}));
+        let mut lines = [plugin.line(), plugin.line()];
+        lines.sort();
+        assert_eq!(
+            lines,
+            [
+                format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"data\":[\"\",\"\"]}}}}\n"),
+                format!("{{\"jsonrpc\":\"2.0\",\"id\":{id}0,\"result\":{{\"data\":\"still whole\"}}}}\n"),
+            ]
+        );
+    }
+    assert!(plugin.end().0.success());
+}
+
+#[test]
+fn c066_a_plugin_whose_host_is_gone_leaves_at_once_and_quietly() {
+    let mut plugin = Running::start();
+    plugin.send_call("1", "chatter", json!({}));
+    plugin.line();
+    // As when the host is killed: both ends go at once.
+    let Running { child, input, output } = &mut plugin;
+    drop((input.take(), std::mem::replace(output, BufReader::new(spare_stdout()))));
+    let start = Instant::now();
+    let status = child.wait().expect("a child to wait for");
+    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+    assert!(status.success(), "{status}");
+    let stderr = plugin.stderr();
+    assert!(stderr.len() < 1_000, "{stderr}");
+}
+
+#[test]
+fn a_ping_is_answered_while_a_handler_is_stuck() {
+    let mut plugin = Running::start();
+    plugin.send_call("1", "stuck", json!({}));
+    assert!(plugin.line().contains("progress"), "the handler runs");
+    plugin.send(r#"{"jsonrpc":"2.0","id":2,"method":"ping","params":{}}"#);
+    assert_eq!(plugin.line(), "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}\n");
+}
+
+#[test]
 fn a_panic_fails_that_call_only_and_tells_callers_nothing_inner() {
     let mut plugin = Running::start();
     plugin.send_call("1", "panics", json!({}));

@@ -1,7 +1,9 @@
 //! Questions to the person behind a call, and their answers.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::{Error, IgnoredAny};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
 
 use super::UnixMillis;
 use crate::name::{CallId, OperationId};
@@ -16,10 +18,64 @@ pub struct Ask {
     pub call_id: CallId,
     /// What was called.
     pub operation: OperationId,
+    /// What asks, where that is another operation, which what was called uses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_by: Option<OperationId>,
     /// What is asked.
     pub questions: Vec<Question>,
     /// Until when it can be answered.
     pub expires: UnixMillis,
+}
+
+/// An item of `asks.subscribe`: first the questions, later that they need no answer any more.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum AskNotice {
+    /// Somebody is asked.
+    Asked(Ask),
+    /// The token is no longer good.
+    Ended(AskEnded),
+}
+
+/// By hand, for serde cannot pass schemas as they are written through an untagged enum.
+impl<'de> Deserialize<'de> for AskNotice {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<AskNotice, D::Error> {
+        #[derive(Deserialize)]
+        struct Probe {
+            #[serde(default)]
+            ended: Option<IgnoredAny>,
+        }
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        let probe: Probe = serde_json::from_str(raw.get()).map_err(D::Error::custom)?;
+        match probe.ended {
+            Some(_) => serde_json::from_str(raw.get()).map(AskNotice::Ended),
+            None => serde_json::from_str(raw.get()).map(AskNotice::Asked),
+        }
+        .map_err(D::Error::custom)
+    }
+}
+
+/// That questions no longer wait.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AskEnded {
+    /// Their token.
+    pub token: String,
+    /// What became of them.
+    pub ended: AskEnd,
+}
+
+/// What became of questions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AskEnd {
+    /// They were answered, by whomever.
+    Answered,
+    /// Somebody said that there will be no answer.
+    Declined,
+    /// Nobody answered in time.
+    Expired,
+    /// The call that waited is over.
+    Cancelled,
 }
 
 /// Params of `answer`.
@@ -31,6 +87,9 @@ pub struct AnswerParams {
     /// The answers by name.
     #[serde(default)]
     pub answers: serde_json::Map<String, serde_json::Value>,
+    /// The answer, where there is only one question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<serde_json::Value>,
     /// Whether whoever was asked will not answer; the plugin is told so.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub decline: bool,
@@ -41,4 +100,20 @@ pub struct AnswerParams {
 pub struct AnswerReport {
     /// The call that goes on.
     pub call_id: CallId,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_notice_reads_back_as_it_was_written() {
+        for written in [
+            r#"{"token":"t","call_id":"c","operation":"a.b","questions":[{"name":"n","schema":{"maximum":1.10},"prompt":"?"}],"expires":5}"#,
+            r#"{"token":"t","ended":"expired"}"#,
+        ] {
+            let notice: AskNotice = serde_json::from_str(written).expect("it reads");
+            assert_eq!(serde_json::to_string(&notice).expect("it writes"), written);
+        }
+    }
 }

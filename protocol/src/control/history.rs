@@ -41,6 +41,12 @@ pub struct LogEntry {
     /// The call it belongs or fell into.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<CallId>,
+    /// The session of that call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// The trace of that call, 32 hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace_id: Option<String>,
     /// The line, clipped at 8 KiB.
     pub text: String,
 }

@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-pub use asking::{AnswerParams, AnswerReport, Ask};
+pub use asking::{AnswerParams, AnswerReport, Ask, AskEnd, AskEnded, AskNotice};
 pub use change::{AddParams, AddReport, ChangeReport};
 pub use doctor::{DoctorReport, Finding, Severity};
 pub use history::{Event, EventsParams, LogEntry, LogStream, LogsParams};
@@ -30,6 +30,7 @@ pub use status::{
     StatusReport,
 };
 
+use crate::manifest::OnLoss;
 use crate::name::{CallId, PluginName};
 
 /// The names of the methods.
@@ -64,7 +65,8 @@ pub mod method {
     pub const DOCTOR: &str = "doctor";
     /// Answer an open question: [`AnswerParams`](super::AnswerParams) → [`AnswerReport`](super::AnswerReport).
     pub const ANSWER: &str = "answer";
-    /// Subscribe to the questions of this connection's calls; notifications are called `ask`.
+    /// Subscribe to the questions of this connection's calls; notifications are called `ask`, each
+    /// an [`AskNotice`](super::AskNotice).
     pub const ASKS_SUBSCRIBE: &str = "asks.subscribe";
     /// End that subscription.
     pub const ASKS_UNSUBSCRIBE: &str = "asks.unsubscribe";
@@ -253,6 +255,9 @@ pub struct GraphNode {
     pub name: PluginName,
     /// Its state.
     pub state: PluginState,
+    /// Why it is in that state, where it is not plain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// The level it starts in; 0 requires nothing. Absent for what can never start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<u32>,
@@ -271,4 +276,7 @@ pub struct GraphEdge {
     pub optional: bool,
     /// Whether there is no such plugin.
     pub missing: bool,
+    /// What becomes of who requires when the other one is lost; absent where it stays up.
+    #[serde(default, skip_serializing_if = "OnLoss::is_stay")]
+    pub on_loss: OnLoss,
 }

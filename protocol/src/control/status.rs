@@ -68,6 +68,9 @@ pub struct ActiveCall {
     pub operation: OperationId,
     /// Since when.
     pub since: UnixMillis,
+    /// Whether it waits for a person's answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asking: bool,
 }
 
 /// The state a plugin is in.

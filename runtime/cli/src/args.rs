@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::{
-    call, cancel, completions, config, describe, events, graph, list, logs, reload, restart, serve, shutdown,
-    start, status, stop,
+    add, answer, call, cancel, completions, config, describe, disable, doctor, enable, events, graph, list,
+    logs, reload, remove, restart, serve, shutdown, start, status, stop,
 };
 use crate::output::Format;
 
@@ -61,13 +61,19 @@ pub(crate) enum Command {
     Shutdown(shutdown::Args),
     Status(status::Args),
     List(list::Args),
+    Doctor(doctor::Args),
     Describe(describe::Args),
     Call(call::Args),
     Cancel(cancel::Args),
+    Answer(answer::Args),
     Start(start::Args),
     Stop(stop::Args),
     Restart(restart::Args),
     Reload(reload::Args),
+    Add(add::Args),
+    Remove(remove::Args),
+    Enable(enable::Args),
+    Disable(disable::Args),
     Logs(logs::Args),
     Events(events::Args),
     Graph(graph::Args),

@@ -1,6 +1,7 @@
 //! What every command has at hand: the global options, the configuration, and a way to a runtime.
 
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use plugd_daemon::Limits;
 use plugd_daemon::client::{Client, ConnectError};
@@ -18,6 +19,8 @@ use crate::settings::Settings;
 pub(crate) struct Context {
     pub(crate) global: Global,
     pub(crate) output: Output,
+    /// Its end is awaited when this goes: the last lines are written, if somebody reads them.
+    pub(crate) log: OnceLock<tracing_appender::non_blocking::WorkerGuard>,
 }
 
 impl Context {
@@ -82,14 +85,23 @@ impl Context {
     /// Logs to stderr as `--log` asks, or else as `default` does, or else not at all.
     pub(crate) fn start_log(&self, default: Option<&str>) {
         let Some(filter) = self.global.log.as_deref().or(default) else { return };
-        let filter = tracing_subscriber::EnvFilter::builder().parse_lossy(filter);
+        let mut filter = tracing_subscriber::EnvFilter::builder().parse_lossy(filter);
+        if filter.max_level_hint() == Some(tracing::level_filters::LevelFilter::TRACE) {
+            // At that level it writes out requests whole, and with them secrets that people answered.
+            filter = filter.add_directive("jsonrpsee=debug".parse().expect("a directive"));
+        }
+        // Written by a thread of its own, and what it cannot take in time is left out: nothing waits
+        // for whoever does or does not read our stderr.
+        let (stderr, written) = tracing_appender::non_blocking(std::io::stderr());
         let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
         let started = tracing_subscriber::fmt()
             .with_env_filter(filter)
-            .with_writer(std::io::stderr)
+            .with_writer(stderr)
             .with_ansi(terminal && std::env::var_os("NO_COLOR").is_none())
             .try_init();
         // It fails only where a log was started before, which will do.
-        drop(started);
+        if started.is_ok() {
+            self.log.set(written).ok();
+        }
     }
 }

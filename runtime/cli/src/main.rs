@@ -2,6 +2,7 @@
 
 mod args;
 mod arguments;
+mod ask;
 mod commands;
 mod context;
 mod detach;
@@ -12,6 +13,7 @@ mod runtime;
 mod settings;
 
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 use clap::Parser;
 
@@ -21,12 +23,13 @@ use crate::failure::Failure;
 use crate::output::{Format, Output};
 
 fn main() -> ExitCode {
+    plugd_engine::launcher::take_over();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return ExitCode::from(refuse(&error)),
     };
     let output = Output::new(cli.global.output, cli.global.quiet);
-    let context = Context { global: cli.global, output };
+    let context = Context { global: cli.global, output, log: OnceLock::new() };
     let code = match run(cli.command, &context) {
         Ok(code) => code,
         Err(failure) => {

@@ -4,10 +4,11 @@ use std::time::{Duration, Instant};
 
 use plugd_daemon::client::Client;
 use plugd_engine::config::Config;
-use plugd_engine::{Engine, Opening};
+use plugd_engine::{Asker, Engine, Opening};
 use plugd_protocol::CallResult;
 use plugd_protocol::control::{
-    CallParams, DescribeParams, Description, GraphReport, ListParams, ListReport, LogEntry, LogsParams,
+    AddParams, AddReport, AnswerParams, AnswerReport, CallParams, ChangeReport, DescribeParams, Description,
+    DoctorReport, GraphReport, ListParams, ListReport, LogEntry, LogsParams, PluginsParams, StatusParams,
 };
 
 use crate::failure::Failure;
@@ -30,17 +31,23 @@ pub(crate) enum Runtime {
 impl Runtime {
     /// Opens an engine in this process.
     pub(crate) async fn embedded(config: Config, opening: Opening) -> Result<Runtime, Failure> {
-        // Whatever our caller left open must not reach the plugins.
-        close_fds::set_fds_cloexec(3, &[]);
+        prepare_for_plugins();
         let began = Instant::now();
         let engine = Engine::open(config, opening).await?;
         Ok(Runtime::Embedded { engine, opened_in: began.elapsed() })
     }
 
-    pub(crate) async fn call(&self, params: CallParams) -> Result<CallResult, Failure> {
+    pub(crate) async fn call(&self, params: CallParams, asker: Option<Asker>) -> Result<CallResult, Failure> {
         match self {
             Runtime::Daemon(client) => Ok(client.call(&params).await?),
-            Runtime::Embedded { engine, .. } => Ok(engine.call(params).await),
+            Runtime::Embedded { engine, .. } => Ok(engine.call_asking(params, asker).await),
+        }
+    }
+
+    pub(crate) async fn answer(&self, params: AnswerParams) -> Result<AnswerReport, Failure> {
+        match self {
+            Runtime::Daemon(client) => Ok(client.answer(&params).await?),
+            Runtime::Embedded { engine, .. } => Ok(engine.answer(params)?),
         }
     }
 
@@ -65,10 +72,45 @@ impl Runtime {
         }
     }
 
+    pub(crate) async fn doctor(&self, params: &StatusParams) -> Result<DoctorReport, Failure> {
+        match self {
+            Runtime::Daemon(client) => Ok(client.doctor(params).await?),
+            Runtime::Embedded { engine, .. } => Ok(engine.doctor(params).await?),
+        }
+    }
+
     pub(crate) async fn logs(&self, params: &LogsParams) -> Result<Vec<LogEntry>, Failure> {
         match self {
             Runtime::Daemon(client) => Ok(client.logs(params).await?),
             Runtime::Embedded { engine, .. } => Ok(engine.logs(params).await),
+        }
+    }
+
+    pub(crate) async fn add(&self, params: &AddParams) -> Result<AddReport, Failure> {
+        match self {
+            Runtime::Daemon(client) => Ok(client.add(params).await?),
+            Runtime::Embedded { engine, .. } => Ok(engine.add(params).await?),
+        }
+    }
+
+    pub(crate) async fn remove(&self, params: &PluginsParams) -> Result<ChangeReport, Failure> {
+        match self {
+            Runtime::Daemon(client) => Ok(client.remove(params).await?),
+            Runtime::Embedded { engine, .. } => Ok(engine.remove(params).await?),
+        }
+    }
+
+    pub(crate) async fn enable(&self, params: &PluginsParams) -> Result<ChangeReport, Failure> {
+        match self {
+            Runtime::Daemon(client) => Ok(client.enable(params).await?),
+            Runtime::Embedded { engine, .. } => Ok(engine.enable(params).await?),
+        }
+    }
+
+    pub(crate) async fn disable(&self, params: &PluginsParams) -> Result<ChangeReport, Failure> {
+        match self {
+            Runtime::Daemon(client) => Ok(client.disable(params).await?),
+            Runtime::Embedded { engine, .. } => Ok(engine.disable(params).await?),
         }
     }
 
@@ -100,6 +142,15 @@ impl Runtime {
         } else {
             first.await;
         }
+    }
+}
+
+/// Makes this process one that plugins can be spawned from and leave nothing behind.
+pub(crate) fn prepare_for_plugins() {
+    // Whatever our caller left open must not reach the plugins.
+    close_fds::set_fds_cloexec(3, &[]);
+    if let Err(error) = plugd_engine::launcher::adopt_orphans() {
+        tracing::warn!(%error, "orphans of plugins go elsewhere");
     }
 }
 

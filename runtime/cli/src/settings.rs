@@ -66,16 +66,16 @@ pub(crate) fn single(program: &Path) -> Result<Config, Failure> {
     }
     let environment = Environment::of_process();
     let nothing = Found { file: None, searched: Vec::new() };
-    let mut config = Config::open(&nothing, &environment)?;
+    let places = Config::open(&nothing, &environment)?;
     // Read as if a file beside the executable named it: one way in, one set of defaults.
     let beside = found.with_file_name("plugd.toml");
     let command = serde_json::Value::from(found.to_string_lossy().into_owned());
     let text = format!("[plugins.{}]\ncommand = [{command}]\n", plugin_name(&found));
-    config.plugins = Config::parse(&text, &beside, &environment)?.plugins;
-    for plugin in config.plugins.values_mut() {
+    let mut plugins = Config::parse(&text, &beside, &environment)?.plugins;
+    for plugin in plugins.values_mut() {
         plugin.source = Source::Embedded;
     }
-    Ok(config)
+    Ok(places.with_only(plugins))
 }
 
 /// The executable's stem, with what a plugin's name may not hold replaced.

@@ -10,9 +10,10 @@ use jsonrpsee::core::client::{ClientBuilder, ClientT, Error, Subscription, Subsc
 use jsonrpsee::core::middleware::RpcServiceBuilder;
 use jsonrpsee::core::traits::ToRpcParams;
 use plugd_protocol::control::{
-    CallParams, CancelParams, CancelReport, DescribeParams, Description, Event, EventsParams, GraphReport,
-    ListParams, ListReport, LogEntry, LogsParams, PluginsParams, ReloadParams, ReloadReport, StartReport,
-    StatusParams, StatusReport, StopReport, method,
+    AddParams, AddReport, AnswerParams, AnswerReport, AskNotice, CallParams, CancelParams, CancelReport,
+    ChangeReport, DescribeParams, Description, DoctorReport, Event, EventsParams, GraphReport, ListParams,
+    ListReport, LogEntry, LogsParams, PluginsParams, ReloadParams, ReloadReport, StartReport, StatusParams,
+    StatusReport, StopReport, method,
 };
 use plugd_protocol::{CallError, CallResult, ErrorKind};
 use serde::Serialize;
@@ -23,8 +24,9 @@ use tokio::net::UnixStream;
 use crate::Limits;
 use crate::methods::COMMAND_FAILED;
 
-/// Longer than any call may take (an hour): the daemon, not this client, says when time is up.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(3_600 + 120);
+/// Longer than any call may take, an hour, and a person to answer its questions, by default a day:
+/// the daemon, not this client, says when time is up.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30 * 24 * 3_600);
 
 /// Events that may wait here for a consumer that is slower than the socket.
 const SUBSCRIPTION_BUFFER: usize = 4_096;
@@ -150,12 +152,36 @@ impl Client {
         self.request(method::CANCEL, params).await
     }
 
+    /// Answers questions of a call, or declines them.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn answer(&self, params: &AnswerParams) -> Result<AnswerReport, ClientError> {
+        self.request(method::ANSWER, params).await
+    }
+
+    /// The questions of the calls made through this client with `can_ask`.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn follow_asks(&self) -> Result<Following<AskNotice>, ClientError> {
+        self.subscribe(method::ASKS_SUBSCRIBE, &serde_json::Map::new(), method::ASKS_UNSUBSCRIBE).await
+    }
+
     /// How everything is.
     ///
     /// # Errors
     /// [`ClientError`].
     pub async fn status(&self, params: &StatusParams) -> Result<StatusReport, ClientError> {
         self.request(method::STATUS, params).await
+    }
+
+    /// What is wrong, why, and what to do about it.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn doctor(&self, params: &StatusParams) -> Result<DoctorReport, ClientError> {
+        self.request(method::DOCTOR, params).await
     }
 
     /// What there is.
@@ -204,6 +230,38 @@ impl Client {
     /// [`ClientError`].
     pub async fn reload(&self, params: &ReloadParams) -> Result<ReloadReport, ClientError> {
         self.request(method::RELOAD, params).await
+    }
+
+    /// Adds a plugin and waits until it is described, or cannot be.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn add(&self, params: &AddParams) -> Result<AddReport, ClientError> {
+        self.request(method::ADD, params).await
+    }
+
+    /// Removes plugins.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn remove(&self, params: &PluginsParams) -> Result<ChangeReport, ClientError> {
+        self.request(method::REMOVE, params).await
+    }
+
+    /// Lets plugins be used.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn enable(&self, params: &PluginsParams) -> Result<ChangeReport, ClientError> {
+        self.request(method::ENABLE, params).await
+    }
+
+    /// Lets plugins no longer be used.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn disable(&self, params: &PluginsParams) -> Result<ChangeReport, ClientError> {
+        self.request(method::DISABLE, params).await
     }
 
     /// Stops everything and the daemon itself; answers when the socket is free again.

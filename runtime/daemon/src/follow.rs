@@ -3,6 +3,7 @@
 //! A subscriber never delays anyone: what does not fit into its connection's buffer is counted and
 //! left out, and it is told how much that was as soon as there is room again.
 
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use jsonrpsee::server::{PendingSubscriptionSink, SubscriptionSink, TrySendError};
@@ -15,6 +16,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
+use crate::asks::Followers;
 use crate::params;
 
 /// The kind of event that says how many others are missing.
@@ -74,6 +76,26 @@ pub(crate) async fn logs(engine: &Engine, given: &Params<'_>, pending: PendingSu
     let wanted = move |entry: &LogEntry| plugd_engine::logs::matches(&params, entry);
     let Ok(sink) = pending.accept().await else { return };
     Follower { sink, missed, notice: missing_logs }.run(past, receiver, wanted).await;
+}
+
+/// Serves one `asks.subscribe`: the questions of the calls that its connection makes.
+pub(crate) async fn asks(followers: &Arc<Followers>, given: &Params<'_>, pending: PendingSubscriptionSink) {
+    if let Err(error) = params::read::<params::Nothing>(given) {
+        return pending.reject(error).await;
+    }
+    // It counts as followed before its client can know of it: no call of its comes too early.
+    let (_following, mut notices) = followers.follow(pending.connection_id());
+    let Ok(sink) = pending.accept().await else { return };
+    loop {
+        let notice = tokio::select! {
+            () = sink.closed() => return,
+            Some(notice) = notices.recv() => notice,
+        };
+        // None is left out: the client is waited for, as its own call waits for the answer.
+        if sink.send(json(&notice)).await.is_err() {
+            return;
+        }
+    }
 }
 
 struct Follower<T> {
@@ -153,7 +175,7 @@ impl<T: Serialize + Clone> Follower<T> {
 }
 
 fn json<T: Serialize>(item: &T) -> Box<RawValue> {
-    to_raw_value(item).expect("events and log entries are JSON")
+    to_raw_value(item).expect("events, log entries and questions are JSON")
 }
 
 fn missing_events(count: u64) -> Option<Event> {
@@ -180,6 +202,8 @@ fn missing_logs(count: u64) -> Option<LogEntry> {
         stream: LogStream::Runtime,
         level: LogLevel::Warn,
         call_id: None,
+        session_id: None,
+        trace_id: None,
         text: format!("{count} entries were left out: this subscriber reads too slowly"),
     })
 }

@@ -3,6 +3,7 @@
 //! [`ControlSocket::bind`] takes the socket (one daemon at a time), [`serve`] answers on it until a
 //! signal or the method `shutdown` ends it, and [`client::Client`] is how a program talks to it.
 
+mod asks;
 pub mod client;
 mod follow;
 mod methods;

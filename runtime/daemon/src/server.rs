@@ -80,8 +80,8 @@ pub enum ServeError {
 
 /// Serves an engine until a signal or the method `shutdown` ends it, then stops every plugin.
 ///
-/// `ready` runs once, when the first request can be answered. SIGHUP applies the configuration; a
-/// second request to stop skips the graces. The socket goes away after the plugins, and only then
+/// `ready` runs once, when the first request can be answered. SIGHUP applies the configuration, and so
+/// does a change of its files where `[daemon] watch` is set; a second request to stop skips the graces. The socket goes away after the plugins, and only then
 /// is whoever asked for the shutdown answered.
 ///
 /// # Errors
@@ -103,10 +103,16 @@ pub async fn serve(
     let (wishes, wished) = watch::channel(0);
     let (reports, reported) = watch::channel(None);
     let path = socket.path().display().to_string();
-    let daemon =
-        Daemon { engine: engine.clone(), socket: path.clone(), stop_wishes: wishes, stopped: reported };
+    let daemon = Daemon {
+        engine: engine.clone(),
+        asks: Arc::default(),
+        socket: path.clone(),
+        stop_wishes: wishes,
+        stopped: reported,
+    };
     let front = Front::new(methods::all(daemon), limits);
 
+    engine.watch();
     // Plugins may still be being described: nobody who calls another one waits for that.
     let config = engine.config();
     ready(&Ready {

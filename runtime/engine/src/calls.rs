@@ -7,6 +7,8 @@ use plugd_protocol::control::{ActiveCall, UnixMillis};
 use plugd_protocol::{CallId, OperationId};
 use tokio::sync::oneshot;
 
+use crate::asks::Asker;
+
 /// Every call that has not ended.
 ///
 /// The lock is held for one operation on the map and never across an await.
@@ -18,6 +20,10 @@ struct Entry {
     operation: OperationId,
     since: UnixMillis,
     cancel: oneshot::Sender<()>,
+    /// Whom its questions go to.
+    asker: Option<Asker>,
+    /// How many of them are open.
+    asking: u32,
 }
 
 /// Keeps a call in the table for as long as it lives.
@@ -34,9 +40,12 @@ impl ActiveCalls {
         call_id: &CallId,
         operation: OperationId,
         since: UnixMillis,
+        asker: Option<Asker>,
     ) -> (Listed, oneshot::Receiver<()>) {
         let (cancel, cancelled) = oneshot::channel();
-        self.with(|calls| calls.insert(call_id.clone(), Entry { operation, since, cancel }));
+        let asker = asker.map(|asker| asker.of_call(call_id, &operation));
+        let entry = Entry { operation, since, cancel, asker, asking: 0 };
+        self.with(|calls| calls.insert(call_id.clone(), entry));
         (Listed { calls: Arc::clone(self), call_id: call_id.clone() }, cancelled)
     }
 
@@ -46,6 +55,20 @@ impl ActiveCalls {
         entry.is_some_and(|entry| entry.cancel.send(()).is_ok())
     }
 
+    /// What a call is of, and whom its questions go to.
+    pub(crate) fn behind(&self, call_id: &CallId) -> Option<(OperationId, Option<Asker>)> {
+        self.with(|calls| calls.get(call_id).map(|entry| (entry.operation.clone(), entry.asker.clone())))
+    }
+
+    /// Takes note that a call asks a person one thing more, or less.
+    pub(crate) fn set_asking(&self, call_id: &CallId, more: bool) {
+        self.with(|calls| {
+            if let Some(entry) = calls.get_mut(call_id) {
+                entry.asking = if more { entry.asking + 1 } else { entry.asking.saturating_sub(1) };
+            }
+        });
+    }
+
     /// All of them, oldest first.
     pub(crate) fn list(&self) -> Vec<ActiveCall> {
         let mut calls: Vec<ActiveCall> = self.with(|calls| {
@@ -53,6 +76,7 @@ impl ActiveCalls {
                 call_id: call_id.clone(),
                 operation: entry.operation.clone(),
                 since: entry.since,
+                asking: entry.asking > 0,
             };
             calls.iter().map(active).collect()
         });

@@ -11,19 +11,28 @@ use plugd_supervisor::machine::{Graph, Needs};
 use serde_json::value::to_raw_value;
 
 use crate::config::{Config, PluginConfig};
+use crate::registry::Snapshot;
 
 /// Everything that would keep a configured plugin from running, as far as files tell.
 ///
 /// What only a manifest says is looked at where it lies beside the program.
 pub fn check(config: &Config) -> Vec<String> {
+    let found = problems(config, &Snapshot::default());
+    found.into_iter().map(|(plugin, problem)| format!("plugin {plugin}: {problem}")).collect()
+}
+
+/// The same with the manifests that are known, each problem with the plugin it is one of.
+pub(crate) fn problems(config: &Config, known: &Snapshot) -> Vec<(PluginName, String)> {
     let mut problems = Vec::new();
     let mut needs = BTreeMap::new();
     for (name, plugin) in config.plugins.iter().filter(|(_, plugin)| plugin.enabled) {
-        let manifest =
+        let beside =
             plugin.manifest.as_ref().and_then(|manifest| Manifest::parse(&manifest.to_string()).ok());
-        problems.extend(files(name, plugin));
-        problems.extend(manifest.as_ref().and_then(|manifest| own_config(name, plugin, manifest)));
-        let mut requires = manifest.as_ref().map(|manifest| manifest.requires.clone()).unwrap_or_default();
+        let manifest = known.plugin(name).map(|known| &known.manifest).or(beside.as_ref());
+        problems.extend(files(plugin).map(|problem| (name.clone(), problem)));
+        let own = manifest.and_then(|manifest| own_config(plugin, manifest));
+        problems.extend(own.map(|problem| (name.clone(), problem)));
+        let mut requires = manifest.map(|manifest| manifest.requires.clone()).unwrap_or_default();
         requires.extend(plugin.requires.clone());
         let priority =
             plugin.priority.or_else(|| manifest.and_then(|manifest| manifest.priority)).unwrap_or(0);
@@ -31,37 +40,37 @@ pub fn check(config: &Config) -> Vec<String> {
     }
     let graph = Graph::new(needs);
     for name in config.plugins.keys() {
-        problems.extend(graph.problems(name).iter().map(|problem| format!("plugin {name}: {problem}")));
+        problems.extend(graph.problems(name).iter().map(|problem| (name.clone(), problem.to_string())));
     }
     problems
 }
 
-fn files(name: &PluginName, plugin: &PluginConfig) -> Option<String> {
+fn files(plugin: &PluginConfig) -> Option<String> {
     let (program, cwd) = (&plugin.program, &plugin.cwd);
     if !cwd.is_dir() {
-        return Some(format!("plugin {name}: its folder {} does not exist", cwd.display()));
+        return Some(format!("its folder {} does not exist", cwd.display()));
     }
     let Ok(metadata) = program.metadata() else {
-        return Some(format!("plugin {name}: its program {} is not found", program.display()));
+        return Some(format!("its program {} is not found", program.display()));
     };
     if !metadata.is_file() || metadata.permissions().mode() & 0o111 == 0 {
         let path: &Path = program;
-        return Some(format!("plugin {name}: its program {} is no executable file", path.display()));
+        return Some(format!("its program {} is no executable file", path.display()));
     }
     None
 }
 
 /// Whether the plugin's own configuration fits the schema it declares.
-fn own_config(name: &PluginName, plugin: &PluginConfig, manifest: &Manifest) -> Option<String> {
+fn own_config(plugin: &PluginConfig, manifest: &Manifest) -> Option<String> {
     let schema = manifest.config_schema.as_deref()?;
     let contract = match Contract::compile(schema) {
         Ok(contract) => contract,
-        Err(error) => return Some(format!("plugin {name}: config_schema: {error}")),
+        Err(error) => return Some(format!("config_schema: {error}")),
     };
     let filled = plugd_contract::fill_defaults(schema, &plugin.config);
     let written = to_raw_value(&filled).ok()?;
     let wrong = contract.check(&written).err()?;
     let told: Vec<String> =
         wrong.iter().map(|problem| format!("config.{}", crate::pipeline::in_words(problem))).collect();
-    Some(format!("plugin {name}: {}", told.join("; ")))
+    Some(told.join("; "))
 }

@@ -2,26 +2,28 @@
 
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use plugd_contract::nearest;
 use plugd_protocol::control::{
-    Event, EventsParams, LogEntry, LogsParams, PluginsParams, ReloadParams, ReloadReport, StartReport,
-    StopReport, UnixMillis,
+    Event, EventsParams, LogEntry, LogsParams, PluginsParams, StopReport, UnixMillis,
 };
 use plugd_protocol::error::ErrorKind;
 use plugd_protocol::{CallError, CallId, PluginName};
-use plugd_supervisor::driver::{Gone, PluginSpec, Plugins};
-use tokio::sync::{Mutex, broadcast, watch};
+use plugd_supervisor::driver::{Gone, Hosting, PluginSpec, Plugins};
+use tokio::sync::{Mutex, MutexGuard, broadcast, watch};
 use uuid::Uuid;
 
+use crate::asks::Asks;
 use crate::calls::ActiveCalls;
 use crate::config::{Config, Environment};
-use crate::events::{Events, happening};
+use crate::events::Events;
 use crate::host::EngineHost;
-use crate::listing;
 use crate::logs::Logs;
+use crate::manifests::{self, ManifestCache};
+use crate::operator;
 use crate::registry::Registry;
 use crate::spec::plugin_specs;
 use plugd_supervisor::driver::unix_now;
@@ -73,9 +75,11 @@ pub(crate) struct Inner {
 pub(crate) struct Shared {
     pub(crate) config: watch::Sender<Arc<Config>>,
     pub(crate) registry: Registry,
+    pub(crate) manifests: ManifestCache,
     pub(crate) logs: Logs,
     pub(crate) events: Events,
     pub(crate) calls: Arc<ActiveCalls>,
+    pub(crate) asks: Asks,
     pub(crate) config_generation: watch::Sender<u64>,
     pub(crate) since: UnixMillis,
 }
@@ -91,23 +95,33 @@ impl Engine {
         let state_dir = config.state_dir.clone();
         let unusable = |source| OpenError::State { path: state_dir.display().to_string(), source };
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&state_dir).map_err(unusable)?;
-        let logs = Logs::open(state_dir.join("logs"), config.limits.log_size).map_err(unusable)?;
+        if let Some(reason) = &config.operator.unreadable {
+            start_without_decisions(&state_dir, reason);
+        }
+        let logs = Logs::open(state_dir.join("logs")).map_err(unusable)?;
         if opening == Opening::Everything {
             plugd_contract::warm();
         }
+        let hosting = Hosting {
+            parent_death_signal: config.parent_death_signal,
+            cgroups: config.cgroups,
+            runs_dir: Some(state_dir.join("runs")),
+        };
         let shared = Arc::new(Shared {
             config: watch::Sender::new(Arc::new(config)),
             registry: Registry::new(),
+            manifests: ManifestCache::open(&state_dir, opening),
             logs,
             events: Events::new(),
             calls: Arc::default(),
+            asks: Asks::default(),
             config_generation: watch::Sender::new(1),
             since: unix_now(),
         });
         let host = Arc::new(EngineHost { shared: Arc::clone(&shared), engine: OnceLock::new() });
         let salt = Uuid::now_v7().as_u64_pair().1;
         let supervised = Arc::<EngineHost>::clone(&host);
-        let plugins = Plugins::open(supervised, salt).map_err(OpenError::Thread)?;
+        let plugins = Plugins::open(supervised, salt, hosting).map_err(OpenError::Thread)?;
         let inner = Arc::new(Inner { shared, plugins, opening, applied: Mutex::default() });
         // Set once, here: nothing has been spawned that could have asked for it.
         let _first = host.engine.set(Arc::downgrade(&inner));
@@ -122,18 +136,19 @@ impl Engine {
     }
 
     /// Hands the current configuration to the supervisor and takes note of what it was.
-    async fn apply(&self, applied: &mut Vec<PluginSpec>) -> Result<(), Gone> {
-        let config = self.config();
-        for (name, plugin) in &config.plugins {
-            if let Some(manifest) = &plugin.manifest
-                && let Err(reason) = self.0.shared.registry.register(name, &manifest.to_string())
-            {
-                tracing::warn!(plugin = %name, reason, "the manifest beside the program is not used");
-            }
-        }
-        let specs = plugin_specs(&config, &Environment::of_process(), self.0.opening);
+    pub(crate) async fn apply(&self, applied: &mut Vec<PluginSpec>) -> Result<(), Gone> {
+        let specs = self.specs();
         applied.clone_from(&specs);
         self.0.plugins.configure(specs).await
+    }
+
+    /// What the supervisor is to run, as configuration, files and known manifests are now.
+    pub(crate) fn specs(&self) -> Vec<PluginSpec> {
+        let config = self.config();
+        let sizes = config.plugins.iter().map(|(name, plugin)| (name.clone(), plugin.limits.log_size));
+        self.0.shared.logs.keep(sizes.collect());
+        let known = manifests::take_up(&self.0.shared, &config);
+        plugin_specs(&config, &Environment::of_process(), self.0.opening, &known)
     }
 
     pub(crate) fn of(inner: Arc<Inner>) -> Engine {
@@ -148,91 +163,6 @@ impl Engine {
     /// Stops a call; true when it was still running.
     pub fn cancel(&self, call_id: &CallId) -> bool {
         self.0.shared.calls.cancel(call_id)
-    }
-
-    /// Starts plugins; answers when each is ready or has come to rest.
-    ///
-    /// # Errors
-    /// An unknown plugin, or plugd is going.
-    pub async fn start(&self, params: &PluginsParams) -> Result<StartReport, CallError> {
-        let plugins = self.known(params)?;
-        let views = self.0.plugins.start(plugins).await.map_err(gone)?;
-        Ok(listing::start_report(views))
-    }
-
-    /// Stops plugins, to stay stopped; answers when their processes are gone.
-    ///
-    /// # Errors
-    /// An unknown plugin, or plugd is going.
-    pub async fn stop(&self, params: &PluginsParams) -> Result<StopReport, CallError> {
-        let plugins = self.known(params)?;
-        let plugins = self.0.plugins.stop(plugins).await.map_err(gone)?;
-        Ok(StopReport { plugins })
-    }
-
-    /// Stops plugins and starts them again; answers when each is ready or has come to rest.
-    ///
-    /// # Errors
-    /// An unknown plugin, or plugd is going.
-    pub async fn restart(&self, params: &PluginsParams) -> Result<StartReport, CallError> {
-        let plugins = self.known(params)?;
-        self.look_again(&plugins).await?;
-        let views = self.0.plugins.restart(plugins).await.map_err(gone)?;
-        Ok(listing::start_report(views))
-    }
-
-    /// Takes note of how the programs of these plugins are now, since they are about to be run anew:
-    /// a later reload finds no change in what runs already.
-    async fn look_again(&self, plugins: &[PluginName]) -> Result<(), CallError> {
-        let mut applied = self.0.applied.lock().await;
-        let now = plugin_specs(&self.config(), &Environment::of_process(), self.0.opening);
-        for spec in now.into_iter().filter(|spec| plugins.contains(&spec.spec.name)) {
-            if let Some(known) = applied.iter_mut().find(|known| known.spec.name == spec.spec.name) {
-                *known = spec;
-            }
-        }
-        self.0.plugins.configure(applied.clone()).await.map_err(gone)
-    }
-
-    /// Applies the config file anew as a difference, or takes one plugin up anew.
-    ///
-    /// A file that cannot be used changes nothing.
-    ///
-    /// # Errors
-    /// An unknown plugin, a configuration that cannot be used, or plugd is going.
-    pub async fn reload(&self, params: &ReloadParams) -> Result<ReloadReport, CallError> {
-        let before = self.config();
-        if let Some(plugin) = &params.plugin {
-            self.known(&PluginsParams { plugins: vec![plugin.clone()] })?;
-            self.look_again(std::slice::from_ref(plugin)).await?;
-            let views = self.0.plugins.reload(plugin.clone()).await.map_err(gone)?;
-            if let Some(error) = views.iter().find_map(crate::failure::not_up) {
-                return Err(error);
-            }
-            return Ok(listing::one_reloaded(&before, plugin, *self.0.shared.config_generation.borrow()));
-        }
-        let Some(file) = before.file.clone() else {
-            let message = "there is no config file to read again";
-            return Err(
-                CallError::new(ErrorKind::InvalidConfig, message).hint("start plugd with --config FILE")
-            );
-        };
-        // The turn is taken before the file is read: what was read last is what stands last.
-        let mut applied = self.0.applied.lock().await;
-        let read = tokio::task::spawn_blocking(move || Config::load(&file)).await;
-        let config = read
-            .map_err(|error| CallError::new(ErrorKind::Internal, error.to_string()))?
-            .map_err(|error| CallError::new(ErrorKind::InvalidConfig, error.to_string()))?;
-        let specs_before = applied.clone();
-        self.0.shared.config.send_replace(Arc::new(config));
-        self.apply(&mut applied).await.map_err(gone)?;
-        self.0.shared.config_generation.send_modify(|generation| *generation += 1);
-        let report = listing::reloaded(&specs_before, &applied, *self.0.shared.config_generation.borrow());
-        drop(applied);
-        let taken_up = report.added.iter().chain(&report.changed).cloned().collect();
-        self.0.plugins.described(taken_up).await.map_err(gone)?;
-        self.0.shared.events.emit(happening("config.reloaded"));
-        Ok(report)
     }
 
     /// The latest log lines that match, oldest first.
@@ -259,6 +189,7 @@ impl Engine {
     pub async fn shutdown(&self) -> StopReport {
         // Gone means that it has been done.
         let plugins = self.0.plugins.shutdown().await.unwrap_or_default();
+        self.0.shared.manifests.flush().await;
         // What plugins said last is in their logs before the program may end.
         self.0.shared.logs.flush().await;
         StopReport { plugins }
@@ -282,7 +213,7 @@ impl Engine {
         }
     }
 
-    fn known(&self, params: &PluginsParams) -> Result<Vec<PluginName>, CallError> {
+    pub(crate) fn known(&self, params: &PluginsParams) -> Result<Vec<PluginName>, CallError> {
         let config = self.config();
         match params.plugins.iter().find(|plugin| !config.plugins.contains_key(*plugin)) {
             Some(unknown) => Err(self.unknown_plugin(unknown.as_str())),
@@ -311,12 +242,40 @@ impl Engine {
         let _late = tokio::time::timeout_at(ends.into(), self.0.plugins.described(plugins)).await;
     }
 
+    /// What was applied last, for whoever is to apply something else.
+    pub(crate) async fn applied(&self) -> MutexGuard<'_, Vec<PluginSpec>> {
+        self.0.applied.lock().await
+    }
+
+    pub(crate) fn opening(&self) -> Opening {
+        self.0.opening
+    }
+
+    pub(crate) fn config_generation(&self) -> u64 {
+        *self.0.shared.config_generation.borrow()
+    }
+
+    /// Applies changes of the files by itself from now on, while `[daemon] watch` says so.
+    pub fn watch(&self) {
+        crate::watch::start(Arc::downgrade(&self.0), self.0.shared.config.subscribe());
+    }
+
     pub(crate) fn shared(&self) -> &Shared {
         &self.0.shared
     }
 
     pub(crate) fn plugins(&self) -> &Plugins {
         &self.0.plugins
+    }
+}
+
+/// Makes room for new decisions of an operator where the ones that were kept cannot be read.
+fn start_without_decisions(state_dir: &Path, reason: &str) {
+    match operator::set_aside(state_dir) {
+        Ok(aside) => {
+            tracing::warn!(file = %aside.display(), reason, "what an operator changed cannot be read and was set aside");
+        }
+        Err(error) => tracing::warn!(reason, %error, "what an operator changed cannot be read"),
     }
 }
 

@@ -55,6 +55,9 @@ fn shut(plugin: &PluginName, state: PluginState, reason: Option<String>) -> Call
     match kind {
         ErrorKind::Stopped => error.hint(format!("`plugd start {plugin}` brings it back")),
         ErrorKind::Failed => error.hint(format!("mend the reason, then `plugd start {plugin}`")),
+        ErrorKind::Disabled if error.message.ends_with(": disabled by an operator") => {
+            error.hint(format!("`plugd enable {plugin}` lets it be used again"))
+        }
         _ => error,
     }
 }
@@ -139,12 +142,24 @@ pub(crate) fn run_failure(plugin: &PluginName, failure: RunFailure) -> Option<Ca
 
 /// The error for a call that ran when its plugin was stopped.
 fn stopped_meanwhile(plugin: &PluginName, reason: StopReason) -> CallError {
-    let message = format!("{plugin} was stopped ({}) while the call ran", reason.as_str());
+    let message = match reason {
+        StopReason::Reload => {
+            format!("{plugin} was reloaded, and the call did not end within drain_timeout")
+        }
+        StopReason::Lost => format!("{plugin} was stopped during the call: a plugin it requires is lost"),
+        StopReason::Described
+        | StopReason::Exit
+        | StopReason::Idle
+        | StopReason::Misbehaved
+        | StopReason::Restart
+        | StopReason::Stop => format!("{plugin} was stopped ({}) during the call", reason.as_str()),
+    };
     let kind = match reason {
         StopReason::Exit => ErrorKind::ShuttingDown,
         StopReason::Stop => ErrorKind::Stopped,
         StopReason::Described
         | StopReason::Idle
+        | StopReason::Lost
         | StopReason::Misbehaved
         | StopReason::Reload
         | StopReason::Restart => return CallError::new(ErrorKind::PluginDied, message),

@@ -1,4 +1,4 @@
-//! The engine as the supervisor's host: takes manifests, logs and events, routes `host/call`s.
+//! The engine as the supervisor's host: takes manifests, logs and events, routes `host/call`s and `host/ask`s.
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -9,8 +9,9 @@ use std::time::Instant;
 use plugd_contract::{Contract, fill_defaults};
 use plugd_protocol::control::LogEntry;
 use plugd_protocol::error::{Cause, ErrorData, ErrorKind, rpc_code};
+use plugd_protocol::plugin::HostAskResult;
 use plugd_protocol::{CallError, CallResult, PluginName, RpcError};
-use plugd_supervisor::driver::{Accepted, Host, HostCall, HostReply, RunEvent};
+use plugd_supervisor::driver::{Accepted, Host, HostAsk, HostCall, HostReply, RunEvent, Standing};
 use plugd_supervisor::machine::Generation;
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -18,6 +19,7 @@ use crate::engine::{Engine, Shared};
 use crate::events::happening;
 use crate::failure::word;
 use crate::pipeline::{Origin, Request, in_words};
+use crate::registry::Registered;
 use crate::spec;
 
 /// Larger params are not kept with an event: a thousand events are.
@@ -30,44 +32,64 @@ pub(crate) struct EngineHost {
     pub(crate) engine: OnceLock<Weak<crate::engine::Inner>>,
 }
 
+impl EngineHost {
+    /// Registers what the serving run declares, and keeps it for the next start.
+    fn take_up(&self, plugin: &PluginName, generation: Generation, declared: &Arc<Registered>) {
+        let manifest = &declared.manifest;
+        if self.shared.registry.register(plugin, declared) {
+            self.shared.events.emit(plugd_protocol::control::Event {
+                plugin: Some(plugin.clone()),
+                generation: Some(generation.0),
+                ..happening("registry.changed")
+            });
+            for bad in &manifest.quarantined {
+                tracing::warn!(%plugin, operation = bad.name, reason = bad.reason, "an operation is quarantined");
+            }
+        }
+        self.shared.manifests.note(plugin, Arc::clone(&declared.written), &manifest.quarantined);
+    }
+}
+
 impl Host for EngineHost {
     fn described(
         &self,
         plugin: &PluginName,
         generation: Generation,
         manifest: &RawValue,
+        standing: Standing,
     ) -> Result<Accepted, String> {
-        let changed = self.shared.registry.register(plugin, manifest.get())?;
-        let snapshot = self.shared.registry.snapshot();
-        let registered = snapshot.plugin(plugin).ok_or("it was forgotten meanwhile")?;
-        if changed {
-            self.shared.events.emit(plugd_protocol::control::Event {
-                plugin: Some(plugin.clone()),
-                generation: Some(generation.0),
-                ..happening("registry.changed")
-            });
-            for bad in &registered.manifest.quarantined {
-                tracing::warn!(%plugin, operation = bad.name, reason = bad.reason, "an operation is quarantined");
-            }
+        let declared = self.shared.registry.look_at(plugin, manifest)?;
+        match standing {
+            Standing::Serving => self.take_up(plugin, generation, &declared),
+            // Callers go on with what the run that serves declares.
+            Standing::Candidate => {}
         }
         let config = self.shared.config.borrow().clone();
         let configured = config.plugins.get(plugin).and_then(|plugin| plugin.concurrency);
-        let declared = registered.manifest.features.concurrency;
+        let features = &declared.manifest.features;
+        let lanes = configured.map_or(features.concurrency, |lanes| lanes.min(features.concurrency));
         Ok(Accepted {
-            declared: spec::declared(&registered.manifest),
-            concurrency: configured.map_or(declared, |configured| configured.min(declared)).max(1),
+            declared: spec::declared(&declared.manifest),
+            concurrency: lanes.max(1),
+            ping: features.ping,
         })
     }
 
-    fn init_config(&self, plugin: &PluginName) -> Result<Box<RawValue>, String> {
-        let config = self.shared.config.borrow().clone();
-        let written = config.plugins.get(plugin).map(|plugin| plugin.config.clone()).unwrap_or_default();
-        let snapshot = self.shared.registry.snapshot();
-        let schema = snapshot.plugin(plugin).and_then(|plugin| plugin.manifest.config_schema.as_deref());
-        let Some(schema) = schema else {
-            return to_raw_value(&written).map_err(|error| error.to_string());
+    fn init_config(
+        &self,
+        plugin: &PluginName,
+        written: &serde_json::Value,
+        manifest: Option<&RawValue>,
+    ) -> Result<Box<RawValue>, String> {
+        let declared = match manifest {
+            Some(manifest) => Some(self.shared.registry.look_at(plugin, manifest)?),
+            None => self.shared.registry.snapshot().plugin(plugin).cloned(),
         };
-        let filled = fill_defaults(schema, &written);
+        let schema = declared.as_ref().and_then(|declared| declared.manifest.config_schema.as_deref());
+        let Some(schema) = schema else {
+            return to_raw_value(written).map_err(|error| error.to_string());
+        };
+        let filled = fill_defaults(schema, written);
         let contract = Contract::compile(schema).map_err(|error| format!("config_schema: {error}"))?;
         let raw = to_raw_value(&filled).map_err(|error| error.to_string())?;
         contract.check(&raw).map_err(|problems| {
@@ -94,8 +116,13 @@ impl Host for EngineHost {
                 ("call.partial".into(), None, Some(call_id), Some(detail(&params)))
             }
             RunEvent::ManifestChanged => ("plugin.manifest_changed".into(), None, None, None),
+            RunEvent::Replaced { from } => {
+                ("run.replaced".into(), Some(format!("run {} served until now", from.0)), None, None)
+            }
+            RunEvent::Reconfigured => ("run.reconfigured".into(), None, None, None),
             RunEvent::Forgotten => {
                 self.shared.registry.forget(plugin);
+                self.shared.manifests.forget(plugin);
                 ("plugin.removed".into(), None, None, None)
             }
         };
@@ -118,6 +145,16 @@ impl Host for EngineHost {
             reply(engine.call_for_plugin(call).await)
         })
     }
+
+    fn ask(&self, ask: HostAsk) -> Pin<Box<dyn Future<Output = Result<HostAskResult, RpcError>> + Send>> {
+        let engine = self.engine.get().and_then(Weak::upgrade).map(Engine::of);
+        Box::pin(async move {
+            match engine {
+                Some(engine) => engine.ask_for_plugin(ask).await,
+                None => Err(RpcError::new(rpc_code::HOST_ASK_FAILED, "plugd is shutting down")),
+            }
+        })
+    }
 }
 
 /// What a plugin tells of a call, as far as an event carries it.
@@ -131,12 +168,16 @@ fn detail(params: &str) -> serde_json::Value {
 impl Engine {
     /// Runs one plugin's use of another, if it declared that it would.
     async fn call_for_plugin(&self, call: HostCall) -> CallResult {
-        let timeout = call.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let calls = &self.shared().calls;
+        let asker = call.belongs_to.and_then(|outer| calls.behind(&outer)).and_then(|(_, asker)| asker);
+        let now = Instant::now();
         let request = Request {
             operation: call.operation,
             arguments: call.arguments,
             timeout: None,
-            hard_deadline: timeout.map(|timeout| Instant::now() + timeout),
+            hard_deadline: call.deadline.as_ref().map(|deadline| deadline.moment(now)),
+            inherited: call.deadline,
+            asker,
             session: call.session,
             traceparent: call.traceparent,
             origin: Origin::Plugin { name: call.plugin, lineage: call.lineage },

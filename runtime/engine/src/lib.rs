@@ -15,21 +15,34 @@
 //!
 //! An engine runs on the tokio runtime it was opened on; a current-thread one is the fastest.
 
+mod answers;
+mod asks;
 mod calls;
+mod changes;
 mod check;
 pub mod config;
+mod diagnosis;
+mod digests;
+pub mod doctor;
 mod engine;
 pub mod events;
 mod failure;
 mod host;
 mod listing;
 pub mod logs;
+mod manifests;
+mod operator;
 mod pipeline;
 mod registry;
+mod reload;
+mod remembered;
 mod spec;
+mod watch;
 
+pub use asks::Asker;
 pub use check::check;
 pub use config::Config;
 pub use engine::{Engine, OpenError, Opening};
 pub use plugd_protocol::control::CallParams;
 pub use plugd_protocol::{CallError, CallResult, Status};
+pub use plugd_supervisor::launcher;

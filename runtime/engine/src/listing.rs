@@ -1,19 +1,16 @@
 //! What there is and how it is: listings, descriptions, status and the graph.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use plugd_protocol::control::{
-    DaemonStatus, DescribeParams, Description, GraphNode, GraphReport, Health, ListParams, ListReport,
-    OperationListing, PluginListing, PluginState, PluginStatus, ReloadReport, StartReport, StatusParams,
+    DaemonStatus, DescribeParams, Description, ExitReport, GraphNode, GraphReport, Health, ListParams,
+    ListReport, OperationListing, PluginListing, PluginState, PluginStatus, StartReport, StatusParams,
     StatusReport, UnixMillis,
 };
 use plugd_protocol::{CallError, OperationName, PluginName};
-use plugd_supervisor::driver::{PluginSpec, PluginView};
-use sha2::{Digest, Sha256};
+use plugd_supervisor::driver::{ExitRecord, PluginView};
 
 use crate::config::{Config, PluginConfig};
 use crate::engine::{Engine, gone};
@@ -28,7 +25,8 @@ impl Engine {
         let config = self.config();
         let views = self.views_by_name().await;
         let snapshot = self.shared().registry.snapshot();
-        let digests = digests(config.plugins.values().map(plugin_file).collect()).await;
+        let files = config.plugins.values().map(plugin_file).collect();
+        let digests = self.shared().manifests.digests().of_all(files).await;
         let plugins = config.plugins.values().map(|plugin| listing(plugin, &views, &snapshot, &digests));
         ListReport {
             plugins: plugins
@@ -36,7 +34,7 @@ impl Engine {
                 .collect(),
             config: config.file.as_ref().map(|file| file.display().to_string()),
             looked_in: config.scan_dirs.iter().map(|dir| dir.display().to_string()).collect(),
-            skipped: config.skipped.clone(),
+            skipped: config.passed_over(),
         }
     }
 
@@ -56,7 +54,7 @@ impl Engine {
         let config = self.config();
         let configured = config.plugins.get(&name).ok_or_else(|| self.unknown_plugin(&plugin_name))?;
         let snapshot = self.shared().registry.snapshot();
-        let digests = digests(vec![plugin_file(configured)]).await;
+        let digests = self.shared().manifests.digests().of_all(vec![plugin_file(configured)]).await;
         let plugin = listing(configured, &self.views_by_name().await, &snapshot, &digests);
         let mut description = Description {
             plugin,
@@ -115,8 +113,8 @@ impl Engine {
         }
         let views = self.plugins().views().await.map_err(gone)?;
         let snapshot = self.shared().registry.snapshot();
-        let all: Vec<PluginStatus> = views.into_iter().map(|view| status(view, &snapshot)).collect();
         let config = self.config();
+        let all: Vec<PluginStatus> = views.into_iter().map(|view| status(view, &config, &snapshot)).collect();
         let enabled = |name: &PluginName| config.plugins.get(name).is_some_and(|plugin| plugin.enabled);
         let broken = |plugin: &PluginStatus| {
             enabled(&plugin.name)
@@ -147,13 +145,23 @@ impl Engine {
         let Ok(graph) = self.plugins().graph().await else {
             return GraphReport { nodes: Vec::new(), edges: Vec::new(), cycles: Vec::new() };
         };
-        let state = |name: &PluginName| views.get(name).map_or(PluginState::Registered, shown_state);
-        let node = |(name, level): (PluginName, Option<u32>)| GraphNode { state: state(&name), name, level };
+        let node = |(name, level): (PluginName, Option<u32>)| {
+            let view = views.get(&name);
+            let state = view.map_or(PluginState::Registered, shown_state);
+            GraphNode { state, reason: view.and_then(|view| view.reason.clone()), name, level }
+        };
         let nodes = graph.order.into_iter().map(node).collect();
         GraphReport { nodes, edges: graph.edges, cycles: graph.cycles }
     }
 
-    async fn views_by_name(&self) -> BTreeMap<PluginName, PluginView> {
+    /// Plugins as a start or restart leaves them.
+    pub(crate) fn started(&self, views: Vec<PluginView>) -> StartReport {
+        let (config, snapshot) = (self.config(), self.shared().registry.snapshot());
+        StartReport { plugins: views.into_iter().map(|view| status(view, &config, &snapshot)).collect() }
+    }
+
+    /// How every plugin is.
+    pub(crate) async fn views_by_name(&self) -> BTreeMap<PluginName, PluginView> {
         // While plugd goes, what is configured is still listed.
         let views = self.plugins().views().await.unwrap_or_default();
         views.into_iter().map(|view| (view.name.clone(), view)).collect()
@@ -196,7 +204,7 @@ fn listing(
 }
 
 /// What the machine calls ready is busy while calls are in flight.
-fn shown_state(view: &PluginView) -> PluginState {
+pub(crate) fn shown_state(view: &PluginView) -> PluginState {
     if view.view.state == PluginState::Ready && view.in_flight > 0 {
         PluginState::Busy
     } else {
@@ -204,10 +212,19 @@ fn shown_state(view: &PluginView) -> PluginState {
     }
 }
 
-fn status(view: PluginView, snapshot: &Snapshot) -> PluginStatus {
+/// How a plugin is, with what is known of it without its running.
+pub(crate) fn status(view: PluginView, config: &Config, snapshot: &Snapshot) -> PluginStatus {
     let state = shown_state(&view);
+    let manifest = snapshot.plugin(&view.name).map(|registered| &registered.manifest);
+    let lanes = || {
+        let configured = config.plugins.get(&view.name).and_then(|plugin| plugin.concurrency);
+        let declared = manifest.map_or(1, |manifest| manifest.features.concurrency);
+        configured.map_or(declared, |configured| configured.min(declared))
+    };
+    let exits: Vec<ExitReport> = view.exits.iter().map(ExitRecord::report).collect();
     PluginStatus {
-        version: snapshot.plugin(&view.name).map(|registered| registered.manifest.version.clone()),
+        version: manifest.map(|manifest| manifest.version.clone()),
+        concurrency: if view.view.pid.is_some() { view.concurrency } else { lanes() },
         name: view.name,
         state,
         reason: view.reason,
@@ -218,81 +235,19 @@ fn status(view: PluginView, snapshot: &Snapshot) -> PluginStatus {
         starts: view.view.starts,
         restarts: view.view.restarts,
         next_start: view.view.next_start.map(wall_clock),
-        last_exit: view.last_exit.map(|exit| exit.report()),
+        last_exit: exits.last().cloned(),
         describe_ms: view.describe_took.map(millis),
         init_ms: view.init_took.map(millis),
-        concurrency: view.concurrency,
         in_flight: view.in_flight,
         queued: view.queued,
         stray_lines: view.stray_lines,
         unmatched_answers: view.unmatched_answers,
-        exits: Vec::new(),
-        restart_required: None,
-        replacing: None,
-        enforced: BTreeMap::new(),
-        not_enforced: BTreeMap::new(),
+        exits,
+        restart_required: view.view.restart_required,
+        replacing: view.view.replacing.map(|generation| generation.0),
+        enforced: view.enforced,
+        not_enforced: view.not_enforced,
     }
-}
-
-/// Plugins as a start or restart leaves them.
-pub(crate) fn start_report(views: Vec<PluginView>) -> StartReport {
-    let nothing = Snapshot::default();
-    StartReport { plugins: views.into_iter().map(|view| status(view, &nothing)).collect() }
-}
-
-/// What a reload of the whole configuration changed.
-pub(crate) fn reloaded(before: &[PluginSpec], after: &[PluginSpec], config_generation: u64) -> ReloadReport {
-    let find =
-        |specs: &[PluginSpec], name: &PluginName| specs.iter().find(|spec| spec.spec.name == *name).cloned();
-    let names = |specs: &[PluginSpec], keep: &dyn Fn(&PluginSpec) -> bool| {
-        specs.iter().filter(|spec| keep(spec)).map(|spec| spec.spec.name.clone()).collect::<Vec<_>>()
-    };
-    ReloadReport {
-        config_generation,
-        added: names(after, &|spec| find(before, &spec.spec.name).is_none()),
-        removed: names(before, &|spec| find(after, &spec.spec.name).is_none()),
-        changed: names(after, &|spec| find(before, &spec.spec.name).is_some_and(|was| was != *spec)),
-        unchanged: names(after, &|spec| find(before, &spec.spec.name).is_some_and(|was| was == *spec)),
-        restart_required: Vec::new(),
-        generations: BTreeMap::new(),
-    }
-}
-
-/// What taking up one plugin anew changed.
-pub(crate) fn one_reloaded(config: &Config, plugin: &PluginName, config_generation: u64) -> ReloadReport {
-    ReloadReport {
-        config_generation,
-        added: Vec::new(),
-        removed: Vec::new(),
-        changed: vec![plugin.clone()],
-        unchanged: config.plugins.keys().filter(|name| *name != plugin).cloned().collect(),
-        restart_required: Vec::new(),
-        generations: BTreeMap::new(),
-    }
-}
-
-/// SHA-256 of each file, in hexadecimal; what cannot be read has none.
-async fn digests(paths: Vec<PathBuf>) -> HashMap<PathBuf, String> {
-    let hashed = tokio::task::spawn_blocking(move || {
-        let digested = |path: PathBuf| digest(&path).ok().map(|digest| (path, digest));
-        paths.into_iter().filter_map(digested).collect()
-    });
-    hashed.await.unwrap_or_default()
-}
-
-fn digest(path: &Path) -> io::Result<String> {
-    let mut file = BufReader::with_capacity(64 * 1024, File::open(path)?);
-    let mut hasher = Sha256::new();
-    loop {
-        let chunk = file.fill_buf()?;
-        if chunk.is_empty() {
-            break;
-        }
-        hasher.update(chunk);
-        let read = chunk.len();
-        file.consume(read);
-    }
-    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// A moment of the monotonic clock on the wall clock.

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 use plugd_protocol::PluginName;
 use plugd_protocol::control::{LogEntry, LogsParams};
@@ -25,6 +25,7 @@ const FOLLOWERS_BEHIND_MAX: usize = 1_024;
 pub(crate) struct Logs {
     dir: PathBuf,
     jobs: mpsc::SyncSender<Job>,
+    sizes: Sizes,
     followers: broadcast::Sender<LogEntry>,
     dropped: AtomicU64,
 }
@@ -37,8 +38,7 @@ enum Job {
 
 struct Writer {
     dir: PathBuf,
-    /// Half of what may be kept of one plugin.
-    file_max: u64,
+    sizes: Sizes,
     files: HashMap<PluginName, LogFile>,
     failing: bool,
 }
@@ -48,16 +48,23 @@ struct LogFile {
     length: u64,
 }
 
+/// How many bytes of each plugin's log are kept.
+type Sizes = Arc<Mutex<HashMap<PluginName, u64>>>;
+
+/// What is kept of a plugin whose size nobody has said: one that has just been removed.
+const SIZE_UNSAID: u64 = 1024 * 1024;
+
 impl Logs {
     /// Opens the folder and starts the thread.
     ///
     /// # Errors
     /// When the folder cannot be made or no thread is given.
-    pub(crate) fn open(dir: PathBuf, size_max: u64) -> io::Result<Logs> {
+    pub(crate) fn open(dir: PathBuf) -> io::Result<Logs> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
         let (jobs, inbox) = mpsc::sync_channel(LINES_QUEUED);
+        let sizes = Sizes::default();
         let mut writer =
-            Writer { dir: dir.clone(), file_max: size_max / 2, files: HashMap::new(), failing: false };
+            Writer { dir: dir.clone(), sizes: Arc::clone(&sizes), files: HashMap::new(), failing: false };
         std::thread::Builder::new().name("plugd-logs".to_owned()).spawn(move || {
             while let Ok(job) = inbox.recv() {
                 writer.perform(job);
@@ -70,9 +77,15 @@ impl Logs {
         Ok(Logs {
             dir,
             jobs,
+            sizes,
             followers: broadcast::Sender::new(FOLLOWERS_BEHIND_MAX),
             dropped: AtomicU64::new(0),
         })
+    }
+
+    /// Says how many bytes of each plugin's log are kept from now on.
+    pub(crate) fn keep(&self, sizes: HashMap<PluginName, u64>) {
+        *self.sizes.lock().unwrap_or_else(PoisonError::into_inner) = sizes;
     }
 
     /// Takes a line; never waits.
@@ -136,7 +149,8 @@ impl Writer {
         let mut line = serde_json::to_vec(entry)?;
         line.push(b'\n');
         let path = path_of(&self.dir, &entry.plugin);
-        let full = self.files.get(&entry.plugin).is_some_and(|open| open.length > self.file_max);
+        let full =
+            self.files.get(&entry.plugin).is_some_and(|open| open.length > self.file_max(&entry.plugin));
         if full && let Some(mut open) = self.files.remove(&entry.plugin) {
             open.file.flush()?;
             fs::rename(&path, older(&path))?;
@@ -156,6 +170,12 @@ impl Writer {
         };
         open.length += line.len() as u64;
         open.file.write_all(&line)
+    }
+
+    /// Half of what may be kept of a plugin: it has two files.
+    fn file_max(&self, plugin: &PluginName) -> u64 {
+        let sizes = self.sizes.lock().unwrap_or_else(PoisonError::into_inner);
+        sizes.get(plugin).copied().unwrap_or(SIZE_UNSAID) / 2
     }
 
     fn flush(&mut self) {

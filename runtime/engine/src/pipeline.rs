@@ -8,10 +8,11 @@ use plugd_protocol::control::{CallParams, Event, UnixMillis};
 use plugd_protocol::error::ErrorKind;
 use plugd_protocol::result::{Meta, NextAction};
 use plugd_protocol::{CallError, CallId, CallResult, OperationId, Outcome, PluginName, Status};
-use plugd_supervisor::driver::{Answered, CallRequest, Lineage, Patience};
+use plugd_supervisor::driver::{Answered, CallRequest, Deadline, Lineage, Patience};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use crate::asks::Asker;
 use crate::config::{Limits, TIMEOUT_DEFAULT, TIMEOUT_MAX};
 use crate::engine::{Engine, Shared};
 use crate::events::happening;
@@ -26,6 +27,10 @@ pub(crate) struct Request {
     /// What the caller allows for everything together.
     pub(crate) timeout: Option<Duration>,
     pub(crate) hard_deadline: Option<Instant>,
+    /// When the call that waits for it must have ended.
+    pub(crate) inherited: Option<Deadline>,
+    /// Whom its questions go to.
+    pub(crate) asker: Option<Asker>,
     pub(crate) session: Option<Arc<str>>,
     pub(crate) traceparent: Option<Arc<str>>,
     pub(crate) origin: Origin,
@@ -60,11 +65,21 @@ impl Engine {
     /// # Cancel safety
     /// Dropping the future cancels the call: the plugin is told once.
     pub async fn call(&self, params: CallParams) -> CallResult {
+        self.call_asking(params, None).await
+    }
+
+    /// Runs one call whose questions go to whoever made it; without that they fail at once.
+    ///
+    /// # Cancel safety
+    /// As [`Engine::call`].
+    pub async fn call_asking(&self, params: CallParams, asker: Option<Asker>) -> CallResult {
         self.run(Request {
             operation: params.operation,
             arguments: params.arguments,
             timeout: params.timeout_ms.map(Duration::from_millis),
             hard_deadline: None,
+            inherited: None,
+            asker,
             session: params.session.map(Into::into),
             traceparent: params.traceparent.map(Into::into),
             origin: Origin::Caller,
@@ -93,10 +108,10 @@ impl Engine {
             self.admit_plugin(name, lineage, &operation).await?;
         }
         let arguments = arguments(request.arguments.take())?;
-        check(&operation, &arguments)?;
+        let operation = self.checked(operation, &arguments, request.hard_deadline).await?;
 
         let (_listed, cancelled) =
-            self.shared().calls.enter(&trail.call_id, operation.id.clone(), trail.arrived_at);
+            self.shared().calls.enter(&trail.call_id, operation.id.clone(), trail.arrived_at, request.asker.take());
         let delivered = AtomicBool::new(false);
         let run =
             self.queue_and_run(Resolved { operation, declared }, arguments, &request, trail, &delivered);
@@ -134,6 +149,9 @@ impl Engine {
             return Err(self.unknown_plugin(plugin));
         };
         self.await_described(Some(&plugin), deadline).await;
+        if registry.snapshot().operation(name).is_none() {
+            self.described_anew(&plugin, deadline).await;
+        }
         let snapshot = registry.snapshot();
         if let Some(operation) = snapshot.operation(name) {
             return Ok(Arc::clone(operation));
@@ -189,8 +207,12 @@ impl Engine {
             let message = format!("this call has come through {} plugins already", lineage.depth());
             return Err(CallError::new(ErrorKind::CallTooDeep, message));
         }
-        if lineage.contains(target) && self.lanes(target) == 1 {
-            let message = format!("{target} has one lane, and a call it waits for holds it");
+        let lanes = self.lanes(target);
+        if lineage.times_through(target) >= lanes as usize {
+            let message = match lanes {
+                1 => format!("{target} has one lane, and a call that waits for this one holds it"),
+                lanes => format!("{target} has {lanes} lanes, and calls that wait for this one hold them all"),
+            };
             return Err(CallError::new(ErrorKind::ReentrantCall, message));
         }
         Ok(())
@@ -233,7 +255,8 @@ impl Engine {
             attempt: 1,
             timeout: times.run,
             stall_timeout: times.stall,
-            hard_deadline: times.patience.hard,
+            hard_deadline: if request.inherited.is_none() { times.patience.hard } else { None },
+            inherited: request.inherited.clone(),
             lineage,
         });
         loop {
@@ -317,8 +340,9 @@ fn arguments(given: Option<Box<RawValue>>) -> Result<Box<RawValue>, CallError> {
     }
 }
 
-fn check(operation: &RegisteredOperation, arguments: &RawValue) -> Result<(), CallError> {
-    operation.contract.check(arguments).map_err(|problems| {
+/// Whether the arguments fit the operation's schema.
+pub(crate) fn check(operation: &RegisteredOperation, arguments: &RawValue) -> Result<(), CallError> {
+    operation.contract()?.check(arguments).map_err(|problems| {
         let told: Vec<String> = problems.iter().take(3).map(in_words).collect();
         let more = problems.len().saturating_sub(3);
         let more = if more > 0 { format!("; and {more} more") } else { String::new() };

@@ -1,13 +1,15 @@
-//! What plugins declare, compiled and indexed once: nothing of it is done on the way of a call.
+//! What plugins declare, compiled and indexed once and not for every call.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use plugd_contract::{Contract, nearest};
+use plugd_contract::{Contract, SchemaError, nearest};
 use plugd_protocol::error::ErrorKind;
-use plugd_protocol::manifest::Manifest;
+use plugd_protocol::manifest::{Manifest, Quarantined};
 use plugd_protocol::negotiation;
 use plugd_protocol::{CallError, Operation, OperationId, PluginName};
+use serde_json::value::RawValue;
 use tokio::sync::watch;
 
 /// Every declaration known; read through snapshots.
@@ -20,6 +22,12 @@ pub(crate) struct Registry {
 #[derive(Debug, Default)]
 pub(crate) struct Snapshot {
     plugins: BTreeMap<PluginName, Arc<Registered>>,
+    /// Made when it is first asked for: while many plugins are described, most snapshots never are.
+    names: OnceLock<Names>,
+}
+
+#[derive(Debug, Default)]
+struct Names {
     /// By `plugin.operation`.
     operations: HashMap<String, Arc<RegisteredOperation>>,
     /// By bare name.
@@ -31,8 +39,10 @@ pub(crate) struct Snapshot {
 pub(crate) struct Registered {
     pub(crate) manifest: Manifest,
     /// The manifest as it was written, to notice a change.
-    written: String,
+    pub(crate) written: Arc<RawValue>,
     operations: Vec<Arc<RegisteredOperation>>,
+    /// Whether no process has declared it yet, as far as this engine knows.
+    remembered: AtomicBool,
 }
 
 /// One operation, ready to be called.
@@ -40,8 +50,24 @@ pub(crate) struct Registered {
 pub(crate) struct RegisteredOperation {
     pub(crate) id: OperationId,
     pub(crate) operation: Operation,
-    pub(crate) contract: Contract,
     pub(crate) plugin_version: Arc<str>,
+    contract: OnceLock<Result<Contract, SchemaError>>,
+}
+
+/// A manifest that is known without running its plugin.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub(crate) manifest: Arc<RawValue>,
+    pub(crate) checked: Checked,
+}
+
+/// Whether the schemas of a manifest are known to compile.
+#[derive(Debug)]
+pub(crate) enum Checked {
+    /// Those of all operations but these; they are compiled when they are first needed.
+    Before(Vec<Quarantined>),
+    /// They are compiled at once.
+    NotYet,
 }
 
 impl Registry {
@@ -53,34 +79,57 @@ impl Registry {
         Arc::clone(&self.snapshot.borrow())
     }
 
-    /// Takes up what a plugin declares; true when that differs from what was known.
+    /// Looks at what a plugin declares, without taking it up.
     ///
     /// An operation whose schema cannot be used is quarantined; the others work.
     ///
     /// # Errors
     /// The reason for which the manifest as a whole is refused.
-    pub(crate) fn register(&self, plugin: &PluginName, written: &str) -> Result<bool, String> {
-        if self.snapshot().plugins.get(plugin).is_some_and(|known| known.written == written) {
-            return Ok(false);
-        }
-        let mut manifest = Manifest::parse(written).map_err(|error| error.to_string())?;
-        negotiation::accept(manifest.protocol).map_err(|error| error.to_string())?;
-        let version: Arc<str> = manifest.version.as_str().into();
-        let mut operations = Vec::with_capacity(manifest.operations.len());
-        for operation in manifest.operations.clone() {
-            match Contract::compile(&operation.input_schema) {
-                Ok(contract) => operations.push(Arc::new(RegisteredOperation {
-                    id: OperationId { plugin: plugin.clone(), operation: operation.name.clone() },
-                    operation,
-                    contract,
-                    plugin_version: Arc::clone(&version),
-                })),
-                Err(error) => manifest.quarantine(operation.name.as_str(), format!("input_schema: {error}")),
+    pub(crate) fn look_at(&self, plugin: &PluginName, written: &RawValue) -> Result<Arc<Registered>, String> {
+        match self.snapshot().plugins.get(plugin) {
+            Some(known) if known.written.get() == written.get() => Ok(Arc::clone(known)),
+            Some(_) | None => {
+                Registered::new(plugin, written.to_owned().into(), &Checked::NotYet).map(Arc::new)
             }
         }
-        let registered = Registered { manifest, written: written.to_owned(), operations };
-        self.change(|plugins| drop(plugins.insert(plugin.clone(), Arc::new(registered))));
-        Ok(true)
+    }
+
+    /// Takes up what a plugin declares; true when that differs from what was known.
+    pub(crate) fn register(&self, plugin: &PluginName, declared: &Arc<Registered>) -> bool {
+        declared.remembered.store(false, Ordering::Relaxed);
+        let snapshot = self.snapshot();
+        let known = snapshot.plugins.get(plugin);
+        let news = known.is_none_or(|known| known.written.get() != declared.written.get());
+        if news {
+            self.change(|plugins| drop(plugins.insert(plugin.clone(), Arc::clone(declared))));
+        }
+        news
+    }
+
+    /// Takes up many at once; each that is not refused, with its reason, is as good as described.
+    pub(crate) fn register_all(
+        &self,
+        known: Vec<(PluginName, Known)>,
+    ) -> Vec<(PluginName, Result<Arc<Registered>, String>)> {
+        let snapshot = self.snapshot();
+        let registered = |(plugin, known): (PluginName, Known)| {
+            let registered = match snapshot.plugins.get(&plugin) {
+                Some(same) if same.written.get() == known.manifest.get() => Ok(Arc::clone(same)),
+                Some(_) | None => Registered::new(&plugin, known.manifest, &known.checked).map(Arc::new),
+            };
+            (plugin, registered)
+        };
+        let all: Vec<_> = known.into_iter().map(registered).collect();
+        let news = all.iter().filter_map(|(plugin, registered)| {
+            let registered = registered.as_ref().ok()?;
+            let known = snapshot.plugins.get(plugin).is_some_and(|known| Arc::ptr_eq(known, registered));
+            (!known).then(|| (plugin.clone(), Arc::clone(registered)))
+        });
+        let news: Vec<_> = news.collect();
+        if !news.is_empty() {
+            self.change(|plugins| plugins.extend(news));
+        }
+        all
     }
 
     /// Forgets what a plugin declared; true when something was known.
@@ -93,21 +142,81 @@ impl Registry {
     }
 
     fn change(&self, change: impl FnOnce(&mut BTreeMap<PluginName, Arc<Registered>>)) {
-        let mut plugins = self.snapshot().plugins.clone();
-        change(&mut plugins);
-        self.snapshot.send_replace(Arc::new(Snapshot::of(plugins)));
+        self.snapshot.send_modify(|snapshot| {
+            let mut plugins = snapshot.plugins.clone();
+            change(&mut plugins);
+            *snapshot = Arc::new(Snapshot { plugins, names: OnceLock::new() });
+        });
+    }
+}
+
+impl Registered {
+    fn new(plugin: &PluginName, written: Arc<RawValue>, checked: &Checked) -> Result<Registered, String> {
+        let mut manifest = Manifest::parse(written.get()).map_err(|error| error.to_string())?;
+        negotiation::accept(manifest.protocol).map_err(|error| error.to_string())?;
+        let version: Arc<str> = manifest.version.as_str().into();
+        let mut operations = Vec::with_capacity(manifest.operations.len());
+        for operation in manifest.operations.clone() {
+            let registered = RegisteredOperation {
+                id: OperationId { plugin: plugin.clone(), operation: operation.name.clone() },
+                operation,
+                plugin_version: Arc::clone(&version),
+                contract: OnceLock::new(),
+            };
+            match registered.unusable(checked) {
+                None => operations.push(Arc::new(registered)),
+                Some(reason) => manifest.quarantine(registered.id.operation.as_str(), reason),
+            }
+        }
+        let remembered = AtomicBool::new(matches!(checked, Checked::Before(_)));
+        Ok(Registered { manifest, written, operations, remembered })
+    }
+
+    /// Whether it is only known from an earlier time.
+    pub(crate) fn is_remembered(&self) -> bool {
+        self.remembered.load(Ordering::Relaxed)
+    }
+}
+
+impl RegisteredOperation {
+    /// Its schema compiled, at the first use where that was not done before.
+    ///
+    /// # Errors
+    /// The operation is quarantined after all.
+    pub(crate) fn contract(&self) -> Result<&Contract, CallError> {
+        self.compiled().map_err(|error| {
+            let message = format!("{} is quarantined: input_schema: {error}", self.id);
+            CallError::new(ErrorKind::UnknownOperation, message).hint("the plugin's author must mend it")
+        })
+    }
+
+    fn compiled(&self) -> Result<&Contract, &SchemaError> {
+        self.contract.get_or_init(|| Contract::compile(&self.operation.input_schema)).as_ref()
+    }
+
+    /// Why it cannot be offered.
+    fn unusable(&self, checked: &Checked) -> Option<String> {
+        match checked {
+            Checked::NotYet => self.compiled().err().map(|error| format!("input_schema: {error}")),
+            Checked::Before(quarantined) => {
+                let own = quarantined.iter().find(|bad| bad.name == self.id.operation.as_str());
+                own.map(|bad| bad.reason.clone())
+            }
+        }
     }
 }
 
 impl Snapshot {
-    fn of(plugins: BTreeMap<PluginName, Arc<Registered>>) -> Snapshot {
-        let mut operations = HashMap::new();
-        let mut bare: HashMap<String, Vec<_>> = HashMap::new();
-        for operation in plugins.values().flat_map(|plugin| &plugin.operations) {
-            operations.insert(operation.id.to_string(), Arc::clone(operation));
-            bare.entry(operation.id.operation.to_string()).or_default().push(Arc::clone(operation));
-        }
-        Snapshot { plugins, operations, bare }
+    fn names(&self) -> &Names {
+        self.names.get_or_init(|| {
+            let mut names = Names::default();
+            for operation in self.plugins.values().flat_map(|plugin| &plugin.operations) {
+                names.operations.insert(operation.id.to_string(), Arc::clone(operation));
+                let bare = names.bare.entry(operation.id.operation.to_string()).or_default();
+                bare.push(Arc::clone(operation));
+            }
+            names
+        })
     }
 
     /// What a plugin declares, where that is known.
@@ -117,7 +226,7 @@ impl Snapshot {
 
     /// The operation of that identity.
     pub(crate) fn operation(&self, identity: &str) -> Option<&Arc<RegisteredOperation>> {
-        self.operations.get(identity)
+        self.names().operations.get(identity)
     }
 
     /// The only operation of that bare name.
@@ -125,7 +234,7 @@ impl Snapshot {
     /// # Errors
     /// An unknown or an ambiguous operation; nothing is guessed.
     pub(crate) fn bare(&self, name: &str) -> Result<&Arc<RegisteredOperation>, CallError> {
-        match self.bare.get(name).map(Vec::as_slice) {
+        match self.names().bare.get(name).map(Vec::as_slice) {
             Some([only]) => Ok(only),
             Some(several) if !several.is_empty() => {
                 let mut ids: Vec<String> = several.iter().map(|operation| operation.id.to_string()).collect();
@@ -140,12 +249,107 @@ impl Snapshot {
     /// The error for a name that nothing has, with the nearest that something has.
     pub(crate) fn unknown(&self, name: &str) -> CallError {
         let error = CallError::new(ErrorKind::UnknownOperation, format!("there is no operation {name:?}"));
-        let candidates = self.operations.keys().chain(self.bare.keys()).map(String::as_str);
+        let names = self.names();
+        let candidates = names.operations.keys().chain(names.bare.keys()).map(String::as_str);
         match nearest(name, candidates) {
             Some(near) => {
                 error.hint(format!("did you mean {near}? It was not run; `plugd list` shows what there is"))
             }
             None => error,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> PluginName {
+        PluginName::new(text).unwrap()
+    }
+
+    /// A manifest with one good operation and one whose schema does not compile.
+    fn manifest(version: &str) -> Box<RawValue> {
+        let text = format!(
+            r#"{{"protocol":1,"name":"x","version":"{version}","operations":[
+                {{"name":"good","input_schema":{{"type":"object"}}}},
+                {{"name":"bad","input_schema":{{"type":"objct"}}}}]}}"#
+        );
+        RawValue::from_string(text).unwrap()
+    }
+
+    #[test]
+    fn looking_at_a_manifest_changes_nothing_for_callers() {
+        let registry = Registry::new();
+        let one = registry.look_at(&name("fp"), &manifest("1.0.0")).unwrap();
+        assert!(registry.snapshot().plugin(&name("fp")).is_none());
+        assert!(registry.register(&name("fp"), &one));
+        let two = registry.look_at(&name("fp"), &manifest("2.0.0")).unwrap();
+        assert_eq!(registry.snapshot().plugin(&name("fp")).unwrap().manifest.version, "1.0.0");
+        assert!(registry.register(&name("fp"), &two));
+        assert!(!registry.register(&name("fp"), &two), "the same again is no news");
+        assert_eq!(registry.snapshot().operation("fp.good").unwrap().plugin_version.as_ref(), "2.0.0");
+    }
+
+    #[test]
+    fn a_schema_that_does_not_compile_keeps_its_operation_out() {
+        let registry = Registry::new();
+        let declared = registry.look_at(&name("fp"), &manifest("1.0.0")).unwrap();
+        registry.register(&name("fp"), &declared);
+        let snapshot = registry.snapshot();
+        assert!(snapshot.operation("fp.good").is_some_and(|good| good.contract().is_ok()));
+        assert!(snapshot.operation("fp.bad").is_none());
+        let [bad] = declared.manifest.quarantined.as_slice() else { panic!("{declared:?}") };
+        assert!(bad.name == "bad" && bad.reason.starts_with("input_schema: "), "{bad:?}");
+    }
+
+    #[test]
+    fn what_was_checked_before_is_compiled_when_it_is_needed() {
+        let registry = Registry::new();
+        let known =
+            |quarantined| Known { manifest: manifest("1.0.0").into(), checked: Checked::Before(quarantined) };
+        let bad = Quarantined { name: "bad".to_owned(), reason: "input_schema: no".to_owned() };
+        let wrong = Known {
+            manifest: RawValue::from_string("{}".to_owned()).unwrap().into(),
+            checked: Checked::NotYet,
+        };
+        let registered = registry.register_all(vec![
+            (name("one"), known(vec![bad.clone()])),
+            (name("two"), known(Vec::new())),
+            (name("three"), wrong),
+        ]);
+        let refused: Vec<bool> = registered.iter().map(|(_, registered)| registered.is_err()).collect();
+        assert_eq!(refused, [false, false, true]);
+        let snapshot = registry.snapshot();
+        assert!(snapshot.operation("one.bad").is_none());
+        assert_eq!(snapshot.plugin(&name("one")).unwrap().manifest.quarantined, [bad]);
+        let one = Arc::clone(snapshot.plugin(&name("one")).unwrap());
+        assert!(one.is_remembered());
+        let described = registry.look_at(&name("one"), &manifest("1.0.0")).unwrap();
+        assert!(!registry.register(&name("one"), &described), "it declares what was remembered");
+        assert!(!one.is_remembered());
+        let good = snapshot.operation("one.good").unwrap();
+        assert!(good.contract.get().is_none(), "nothing is compiled before it is needed");
+        assert!(good.contract().is_ok());
+        // A schema that an earlier check let pass is found out at its first use.
+        let error = snapshot.operation("two.bad").unwrap().contract().unwrap_err();
+        assert!(error.message.starts_with("two.bad is quarantined: input_schema: "), "{}", error.message);
+    }
+
+    #[test]
+    fn many_are_registered_in_one_change() {
+        let registry = Registry::new();
+        let mut changes = registry.snapshot.subscribe();
+        let known = |number: u32| {
+            let known = Known { manifest: manifest("1.0.0").into(), checked: Checked::Before(Vec::new()) };
+            (name(&format!("plugin{number}")), known)
+        };
+        registry.register_all((0..500).map(known).collect());
+        assert!(changes.has_changed().unwrap());
+        let snapshot = changes.borrow_and_update().clone();
+        assert_eq!(snapshot.plugins.len(), 500);
+        registry.register_all((0..500).map(known).collect());
+        assert!(!changes.has_changed().unwrap(), "the same again is no change");
+        assert!(Arc::ptr_eq(&snapshot, &registry.snapshot()));
     }
 }

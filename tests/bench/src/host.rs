@@ -17,23 +17,29 @@ use tokio::task::JoinSet;
 
 use crate::contender::{Case, Contender, Figures, TripTimes};
 
-/// An open engine with a state folder of its own; dropping it stops its plugins.
+/// An open engine; dropping it stops its plugins.
 pub(crate) struct Host {
     pub(crate) engine: Engine,
     runtime: Runtime,
-    _folder: TempDir,
+    _folder: Option<TempDir>,
 }
 
 impl Host {
-    /// Opens an engine that starts nothing by itself.
+    /// Opens an engine that starts nothing by itself, with a folder of its own.
     pub(crate) fn open(config: &str) -> io::Result<Host> {
         let folder = TempDir::new()?;
-        let path = folder.path().join("plugd.toml");
-        std::fs::write(&path, config)?;
-        let config = Config::load(&path).map_err(io::Error::other)?;
+        configure(folder.path(), config)?;
+        let mut host = Host::open_in(folder.path(), Opening::OnDemand)?;
+        host._folder = Some(folder);
+        Ok(host)
+    }
+
+    /// Opens an engine with the configuration and the state of a folder.
+    pub(crate) fn open_in(folder: &Path, opening: Opening) -> io::Result<Host> {
+        let config = Config::load(&folder.join("plugd.toml")).map_err(io::Error::other)?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let engine = runtime.block_on(Engine::open(config, Opening::OnDemand)).map_err(io::Error::other)?;
-        Ok(Host { engine, runtime, _folder: folder })
+        let engine = runtime.block_on(Engine::open(config, opening)).map_err(io::Error::other)?;
+        Ok(Host { engine, runtime, _folder: None })
     }
 
     /// Runs the engine's tasks until this is done; between such calls they stand still.
@@ -46,6 +52,11 @@ impl Drop for Host {
     fn drop(&mut self) {
         self.runtime.block_on(self.engine.shutdown());
     }
+}
+
+/// Writes a config whose state is kept in the same folder.
+pub(crate) fn configure(folder: &Path, plugins: &str) -> io::Result<()> {
+    std::fs::write(folder.join("plugd.toml"), format!("[daemon]\nstate_dir = \"state\"\n\n{plugins}"))
 }
 
 /// The config of one plugin named `name`.

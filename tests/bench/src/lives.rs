@@ -83,7 +83,7 @@ fn open_with_many(plugin: &Path) -> io::Result<Host> {
     Host::open(&config.concat())
 }
 
-fn start(host: &Host, which: std::ops::Range<usize>) -> io::Result<()> {
+pub(crate) fn start(host: &Host, which: std::ops::Range<usize>) -> io::Result<()> {
     let plugins = which.map(|index| name(&format!("echo{index}"))).collect();
     let report = host.block_on(host.engine.start(&PluginsParams { plugins }));
     let report = report.map_err(|error| io::Error::other(error.message))?;
@@ -128,7 +128,7 @@ pub(crate) fn measure_rss(plugin: &Path) -> io::Result<f64> {
     Ok((after - before) / (MANY - FEW) as f64)
 }
 
-fn resident_kib() -> io::Result<f64> {
+pub(crate) fn resident_kib() -> io::Result<f64> {
     let status = std::fs::read_to_string(PathBuf::from("/proc/self/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     line.and_then(|rest| rest.trim().trim_end_matches("kB").trim().parse().ok())

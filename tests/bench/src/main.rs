@@ -6,6 +6,7 @@
 
 mod bare;
 mod contender;
+mod crowd;
 mod daemon;
 mod facts;
 mod host;
@@ -26,6 +27,8 @@ use crate::programs::Programs;
 use crate::suite::Plan;
 
 fn main() -> ExitCode {
+    // First of all: plugins are started through this program.
+    plugd_engine::launcher::take_over();
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let ended = match words[..] {
@@ -33,6 +36,9 @@ fn main() -> ExitCode {
         ["full"] => full(),
         // What the bench starts as a fresh process to look at its memory.
         ["rss", plugin] => lives::measure_rss(Path::new(plugin)).map(|kib| println!("{kib}")),
+        ["rss-of-a-run", folder] => {
+            crowd::measure_rss_of_a_run(Path::new(folder)).map(|kib| println!("{kib}"))
+        }
         _ => {
             eprintln!("usage: plugd-bench quick | full");
             return ExitCode::from(2);

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use crate::contender::{ENGINE, ENGINE_SDK, Pair, RAW, RMCP_BEST, RMCP_DEFAULT, SOCKET};
+use crate::crowd::CROWD;
 use crate::facts::Facts;
 use crate::lives::MANY;
 use crate::stats::{Spread, three_digits};
@@ -21,7 +22,10 @@ pub(crate) fn main_figures(findings: &Findings) -> Vec<(&'static str, String)> {
         ("cli_call_vs_curl", Some(findings.command.ratio())),
         ("crash_to_answer_vs_spawn", Some(findings.crash.ratio())),
         ("spawn_50_vs_raw", Some(findings.many_starts.ratio())),
+        ("spawn_500_vs_raw", Some(findings.crowd.ratio())),
+        ("start_500_cached", Some(findings.known.ratio())),
         ("rss_per_idle_plugin_kib", Some(Spread::of(&findings.rss_kib))),
+        ("rss_running_idle_vs_not_running_kib", Some(Spread::of(&findings.run_rss_kib))),
     ];
     figures
         .into_iter()
@@ -113,10 +117,15 @@ fn lives(findings: &Findings) -> String {
         "## Processes\n\n| what | by | ratio | ms | the other's ms |\n|---|---|---|---|---|\n".to_owned();
     let many = format!("{MANY} plugins from the order to ready");
     let many_bare = format!("{MANY} bare starts to first answers");
-    let pairs: [(&str, &str, &Pair); 3] = [
+    let crowd = format!("{CROWD} plugins from the order to first answers");
+    let crowd_bare = format!("{CROWD} bare starts to first answers");
+    let known = format!("an engine that lists {CROWD} plugins it has described before");
+    let pairs: [(&str, &str, &Pair); 5] = [
         ("`plugd call`, a whole process", "`curl` with the same POST", &findings.command),
         ("`kill -9` to the next answer", "a bare start to the first answer", &findings.crash),
         (&many, &many_bare, &findings.many_starts),
+        (&crowd, &crowd_bare, &findings.crowd),
+        (&known, "one that describes them", &findings.known),
     ];
     for (what, by, pair) in pairs {
         let milliseconds = |times: &[f64]| three_digits(Spread::of(times).median / 1000.0);
@@ -126,12 +135,17 @@ fn lives(findings: &Findings) -> String {
             &[what.into(), by.into(), ratio, milliseconds(&pair.ours), milliseconds(&pair.theirs)],
         );
     }
-    let _ = writeln!(text, "\nHost memory per idle plugin: {} KiB.", Spread::of(&findings.rss_kib));
+    let (whole, run) = (Spread::of(&findings.rss_kib), Spread::of(&findings.run_rss_kib));
+    let _ = writeln!(
+        text,
+        "\nHost memory per idle plugin: {whole} KiB. Of a plugin that runs and idles, beyond one that is known and \
+         does not run: {run} KiB."
+    );
     text
 }
 
 fn method(plan: &Plan) -> String {
-    let Plan { call_repetitions, slice, life_repetitions, each, .. } = plan;
+    let Plan { call_repetitions, slice, life_repetitions, crowd_repetitions, each, .. } = plan;
     let slice_ms = slice.as_millis();
     format!(
         "## How it is measured\n\n\
@@ -156,8 +170,12 @@ fn method(plan: &Plan) -> String {
          each, of which the median counts. Both sides take turns. A crash is timed from before the kill \
          to the first answer of the next run, back-off and restart window set aside. The {MANY} plugins \
          are described and initialised; the bare ones only spawned and asked once.\n\
+         - Hundreds of plugins: {crowd_repetitions} repetitions. Listing without describing is to open an \
+         engine as the daemon does, on a state folder with their manifests or without.\n\
          - Memory: in a fresh process each time, the growth of its resident size from 10 to {MANY} \
-         plugins that have answered one call and idle, per plugin.\n\
+         plugins that have answered one call and idle, per plugin. For a run alone, manifests come \
+         from the state folder, their contracts are compiled and what is kept of events is full before; \
+         then the growth is taken from 10 to 110 running plugins.\n\
          - A virtual machine may change its speed by 1.4 at any moment, within a repetition too. Taking \
          turns keeps most of that out of the ratios, not all.\n"
     )
@@ -230,7 +248,10 @@ mod tests {
             command: pair(3.0, 4.0),
             crash: pair(7.0, 5.0),
             many_starts: pair(6.0, 5.0),
+            crowd: pair(8.0, 5.0),
+            known: pair(1.0, 4.0),
             rss_kib: vec![40.0, 42.0, 41.0],
+            run_rss_kib: vec![12.0],
         };
         let lines: Vec<String> =
             main_figures(&findings).iter().map(|(name, value)| format!("{name}: {value}")).collect();
@@ -242,7 +263,10 @@ mod tests {
             "cli_call_vs_curl: 0.75",
             "crash_to_answer_vs_spawn: 1.40",
             "spawn_50_vs_raw: 1.20",
+            "spawn_500_vs_raw: 1.60",
+            "start_500_cached: 0.25",
             "rss_per_idle_plugin_kib: 41.00",
+            "rss_running_idle_vs_not_running_kib: 12.00",
         ];
         assert_eq!(lines, expected);
     }

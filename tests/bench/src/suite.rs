@@ -9,6 +9,7 @@ use crate::contender::{
     Case, Contender, ENGINE, ENGINE_SDK, Heat, Pair, RAW, RMCP_BEST, RMCP_DEFAULT, SOCKET, Samples,
     take_turns,
 };
+use crate::crowd::{self, CROWD, Known};
 use crate::daemon::{Daemon, Socket};
 use crate::host::{EngineEcho, Host, plugin_config};
 use crate::lives::{self, Victim};
@@ -30,6 +31,8 @@ pub(crate) struct Plan {
     pub(crate) slice: Duration,
     /// Repetitions of all else.
     pub(crate) life_repetitions: usize,
+    /// Repetitions of what hundreds of plugins do.
+    pub(crate) crowd_repetitions: usize,
     /// How often a command, a crash and a start is timed in each of them.
     pub(crate) each: usize,
 }
@@ -43,8 +46,14 @@ pub(crate) struct Findings {
     pub(crate) crash: Pair,
     /// Many plugins to ready, and as many bare starts to the first answer.
     pub(crate) many_starts: Pair,
+    /// Hundreds of plugins to their first answers, and as many bare starts.
+    pub(crate) crowd: Pair,
+    /// An engine that knows hundreds of plugins, and one that must describe them.
+    pub(crate) known: Pair,
     /// Host memory per idle plugin, in KiB.
     pub(crate) rss_kib: Vec<f64>,
+    /// Host memory of an idle run alone, in KiB.
+    pub(crate) run_rss_kib: Vec<f64>,
 }
 
 pub(crate) const fn alone(payload: usize) -> Case {
@@ -63,7 +72,14 @@ impl Plan {
             Heat { case: alone(1024 * 1024), contenders: vec![RAW, ENGINE] },
             Heat { case: crowded(32), contenders: vec![ENGINE, RMCP_DEFAULT] },
         ];
-        Plan { heats, call_repetitions: 15, slice: Duration::from_millis(150), life_repetitions: 7, each: 11 }
+        Plan {
+            heats,
+            call_repetitions: 15,
+            slice: Duration::from_millis(150),
+            life_repetitions: 7,
+            crowd_repetitions: 3,
+            each: 11,
+        }
     }
 
     /// Everyone in every case.
@@ -71,7 +87,14 @@ impl Plan {
         let everyone = vec![RAW, ENGINE, ENGINE_SDK, SOCKET, RMCP_DEFAULT, RMCP_BEST];
         let cases = PAYLOADS.map(alone).into_iter().chain(PAYLOADS.map(crowded));
         let heats = cases.map(|case| Heat { case, contenders: everyone.clone() }).collect();
-        Plan { heats, call_repetitions: 9, slice: Duration::from_millis(300), life_repetitions: 9, each: 15 }
+        Plan {
+            heats,
+            call_repetitions: 9,
+            slice: Duration::from_millis(300),
+            life_repetitions: 9,
+            crowd_repetitions: 5,
+            each: 15,
+        }
     }
 
     fn names(&self, name: &str) -> bool {
@@ -81,6 +104,7 @@ impl Plan {
 
 /// Measures all of the plan; every process it starts has ended when it returns.
 pub(crate) fn measure(plan: &Plan, programs: &Programs) -> io::Result<Findings> {
+    crowd::allow_many_files()?;
     let daemon = Rc::new(Daemon::start(programs)?);
     let samples = {
         let mut contenders = enter(plan, programs, &daemon)?;
@@ -109,8 +133,25 @@ pub(crate) fn measure(plan: &Plan, programs: &Programs) -> io::Result<Findings> 
         || lives::time_many_starts(plugin),
         || bare::time_to_first_answers(plugin, lives::MANY),
     )?;
-    let rss_kib = lives::rss_per_idle_plugin_kib(plugin, repetitions.min(5))?;
-    Ok(Findings { samples, command, crash, many_starts, rss_kib })
+    let repetitions = plan.crowd_repetitions;
+    let crowd = Pair::measure(
+        "hundreds of starts",
+        repetitions,
+        1,
+        || crowd::time_starts_and_answers(plugin),
+        || bare::time_to_first_answers(plugin, CROWD),
+    )?;
+    let everything = Known::new(plugin, CROWD)?;
+    let known = Pair::measure(
+        "hundreds of known plugins",
+        repetitions,
+        1,
+        || everything.time_open(CROWD),
+        || everything.time_open_forgotten(CROWD),
+    )?;
+    let rss_kib = lives::rss_per_idle_plugin_kib(plugin, repetitions)?;
+    let run_rss_kib = crowd::rss_running_idle_kib(plugin, repetitions)?;
+    Ok(Findings { samples, command, crash, many_starts, crowd, known, rss_kib, run_rss_kib })
 }
 
 /// Starts the contenders that the plan names.

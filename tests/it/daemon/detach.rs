@@ -2,47 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::mpsc;
-use std::time::Duration;
 
-use plugd_tests::{Ran, Sandbox, alive, eventually};
-use rustix::process::{Pid, Signal};
-
-/// A daemon nobody waits for, ended with its test.
-struct Detached(u32);
-
-impl Drop for Detached {
-    fn drop(&mut self) {
-        let pid = i32::try_from(self.0).ok().and_then(Pid::from_raw).expect("a pid");
-        if alive(self.0) {
-            let _gone = rustix::process::kill_process(pid, Signal::KILL);
-        }
-    }
-}
-
-/// Runs `sh -c` in the sandbox until nobody holds its output any more; gives up after 20 s.
-fn shell(sandbox: &Sandbox, script: &str) -> Ran {
-    let program = sandbox.command(&[]).get_program().to_owned();
-    let mut command = Command::new("sh");
-    command.arg("-c").arg(script).arg(program).current_dir(sandbox.path()).stdin(Stdio::null());
-    command.env_remove("PLUGD_CONFIG").env_remove("PLUGD_LOG").stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = command.spawn().expect("sh runs");
-    let (done, ended) = mpsc::channel();
-    std::thread::spawn(move || done.send(child.wait_with_output()));
-    match ended.recv_timeout(Duration::from_secs(20)) {
-        Ok(output) => output.expect("sh ends").into(),
-        Err(_) => panic!("somebody still holds the output of: {script}"),
-    }
-}
-
-fn daemon_pid(sandbox: &Sandbox) -> u32 {
-    let status = sandbox.json(&["status"]);
-    status["daemon"]["pid"]
-        .as_u64()
-        .and_then(|pid| u32::try_from(pid).ok())
-        .unwrap_or_else(|| panic!("{status:#}"))
-}
+use plugd_tests::{Detached, Ran, Sandbox, alive, eventually, shell};
 
 /// What a process's descriptors lead to.
 fn descriptors(pid: u32) -> Vec<(String, PathBuf)> {
@@ -62,13 +23,13 @@ fn c061_a_detached_daemon_is_ready_and_holds_none_of_the_callers_descriptors() {
     let script =
         "exec 9>&1 8>held; readlink /proc/self/fd/9; readlink /proc/self/fd/2; \"$0\" serve --detach";
     let ran = shell(&sandbox, script).expect(0);
-    let daemon = Detached(daemon_pid(&sandbox));
+    let daemon = Detached::of(&sandbox);
 
     let held: Vec<&Path> = ran.stdout.lines().take(2).map(Path::new).collect();
     assert!(held.iter().all(|pipe| pipe.to_string_lossy().starts_with("pipe:")), "{ran:?}");
     let ready = sandbox.json(&["start", "fp"])["plugins"][0].clone();
     let plugin = ready["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()).expect("a pid");
-    for pid in [daemon.0, plugin] {
+    for pid in [daemon.pid(), plugin] {
         for (number, target) in descriptors(pid) {
             assert!(
                 !held.contains(&target.as_path()) && !target.ends_with("held"),
@@ -76,7 +37,7 @@ fn c061_a_detached_daemon_is_ready_and_holds_none_of_the_callers_descriptors() {
             );
         }
     }
-    for (number, target) in descriptors(daemon.0) {
+    for (number, target) in descriptors(daemon.pid()) {
         if ["0", "1", "2"].contains(&number.as_str()) {
             assert!(
                 target == Path::new("/dev/null") || target.ends_with("daemon.log"),
@@ -85,7 +46,7 @@ fn c061_a_detached_daemon_is_ready_and_holds_none_of_the_callers_descriptors() {
         }
     }
     sandbox.plugd(&["shutdown"]).expect(0);
-    eventually("daemon and plugin are gone", || !alive(daemon.0) && !alive(plugin));
+    eventually("daemon and plugin are gone", || !alive(daemon.pid()) && !alive(plugin));
 }
 
 #[test]
@@ -95,10 +56,10 @@ fn c061_a_script_that_starts_a_daemon_and_calls_it_ends() {
     sandbox.configure(&table);
     let script = "out=$(\"$0\" serve --detach 2>&1; \"$0\" call fp.echo x=1 2>&1); echo \"$out\" | grep -c '\"x\": \"1\"'";
     let ran = shell(&sandbox, script);
-    let daemon = Detached(daemon_pid(&sandbox));
+    let daemon = Detached::of(&sandbox);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "1\n"), "{ran:?}");
     shell(&sandbox, "\"$0\" shutdown | cat").expect(0);
-    eventually("the daemon is gone", || !alive(daemon.0));
+    eventually("the daemon is gone", || !alive(daemon.pid()));
 }
 
 #[test]
@@ -110,15 +71,15 @@ fn of_several_daemons_started_at_once_one_serves_and_the_others_name_it() {
         let starts: Vec<_> = (0..4).map(|_| scope.spawn(|| sandbox.plugd(&["serve", "--detach"]))).collect();
         starts.into_iter().map(|start| start.join().expect("it ends")).collect()
     });
-    let daemon = Detached(daemon_pid(&sandbox));
+    let daemon = Detached::of(&sandbox);
     let (won, lost): (Vec<Ran>, Vec<Ran>) = runs.into_iter().partition(|ran| ran.code == 0);
     assert_eq!((won.len(), lost.len()), (1, 3), "{won:?} {lost:?}");
     for ran in lost {
         let ran = ran.expect(9);
-        assert!(ran.stderr.contains(&format!("already running, pid {}", daemon.0)), "{ran:?}");
+        assert!(ran.stderr.contains(&format!("already running, pid {}", daemon.pid())), "{ran:?}");
     }
     sandbox.plugd(&["shutdown"]).expect(0);
-    eventually("the daemon is gone", || !alive(daemon.0));
+    eventually("the daemon is gone", || !alive(daemon.pid()));
 }
 
 #[test]

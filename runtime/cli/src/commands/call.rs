@@ -11,6 +11,7 @@ use plugd_protocol::{CallError, CallId, CallResult, ErrorKind, Outcome, Status};
 use serde_json::value::RawValue;
 
 use crate::arguments::Arguments;
+use crate::ask::{self, Prompter};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Format;
@@ -50,6 +51,9 @@ pub(crate) struct Args {
     /// The session the call belongs to
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
+    /// Do not put questions of the plugin to this terminal
+    #[arg(long)]
+    pub(crate) no_ask: bool,
 }
 
 /// Starting took so long that a daemon would be felt.
@@ -68,7 +72,8 @@ struct Target<'a> {
 pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let (result, code, runtime) = match begin(&args, context).await {
         Ok((params, runtime)) => {
-            let (result, code) = call(params, &runtime).await;
+            let asks = !args.no_ask && ask::somebody_is_there();
+            let (result, code) = call(params, &runtime, asks).await;
             (result, code, Some(runtime))
         }
         Err(failure) => {
@@ -109,6 +114,7 @@ async fn begin(args: &Args, context: &Context) -> Result<(CallParams, Runtime), 
         timeout_ms: args.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
         session: args.session.clone(),
         traceparent: std::env::var("TRACEPARENT").ok(),
+        // Known once it is known who can be asked.
         can_ask: false,
     };
     Ok((params, runtime))
@@ -140,10 +146,19 @@ async fn input_schema(operation: &str, runtime: &Runtime) -> Option<Box<RawValue
     }
 }
 
-/// Runs the call; SIGINT and SIGTERM cancel it.
-async fn call(params: CallParams, runtime: &Runtime) -> (CallResult, u8) {
+/// Runs the call, and puts what it asks to the terminal if it `asks`; SIGINT and SIGTERM cancel it.
+async fn call(mut params: CallParams, runtime: &Runtime, asks: bool) -> (CallResult, u8) {
+    let ready = if asks { Prompter::begin(runtime).await } else { None };
+    params.can_ask = ready.is_some();
+    let (prompter, asker) = ready.map_or((None, None), |(prompter, asker)| (Some(prompter), asker));
+    let prompting = async {
+        match prompter {
+            Some(prompter) => prompter.run().await,
+            None => std::future::pending().await,
+        }
+    };
     let result = {
-        let call = runtime.call(params);
+        let call = runtime.call(params, asker);
         let interruption = async {
             if !interrupted().await {
                 std::future::pending::<()>().await;
@@ -152,6 +167,7 @@ async fn call(params: CallParams, runtime: &Runtime) -> (CallResult, u8) {
         tokio::select! {
             result = call => Some(result),
             () = interruption => None,
+            never = prompting => match never {},
         }
     };
     match result {
@@ -232,7 +248,7 @@ mod tests {
 
     fn args(target: &str, words: &[&str]) -> Args {
         let words = words.iter().map(ToString::to_string).collect();
-        Args { target: target.to_owned(), words, json: None, timeout: None, session: None }
+        Args { target: target.to_owned(), words, json: None, timeout: None, session: None, no_ask: false }
     }
 
     #[test]

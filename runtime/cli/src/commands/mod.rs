@@ -1,15 +1,21 @@
 //! The commands, one file each.
 
+pub(crate) mod add;
+pub(crate) mod answer;
 pub(crate) mod call;
 pub(crate) mod cancel;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod describe;
+pub(crate) mod disable;
+pub(crate) mod doctor;
+pub(crate) mod enable;
 pub(crate) mod events;
 pub(crate) mod graph;
 pub(crate) mod list;
 pub(crate) mod logs;
 pub(crate) mod reload;
+pub(crate) mod remove;
 pub(crate) mod restart;
 pub(crate) mod serve;
 pub(crate) mod shutdown;
@@ -59,13 +65,19 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<u8, Failu
         Command::Shutdown(args) => shutdown::run(args, context).await,
         Command::Status(args) => status::run(args, context).await,
         Command::List(args) => list::run(args, context).await,
+        Command::Doctor(args) => doctor::run(args, context).await,
         Command::Describe(args) => describe::run(args, context).await,
         Command::Call(args) => call::run(args, context).await,
         Command::Cancel(args) => cancel::run(args, context).await,
+        Command::Answer(args) => answer::run(args, context).await,
         Command::Start(args) => start::run(args, context).await,
         Command::Stop(args) => stop::run(args, context).await,
         Command::Restart(args) => restart::run(args, context).await,
         Command::Reload(args) => reload::run(args, context).await,
+        Command::Add(args) => add::run(args, context).await,
+        Command::Remove(args) => remove::run(args, context).await,
+        Command::Enable(args) => enable::run(args, context).await,
+        Command::Disable(args) => disable::run(args, context).await,
         Command::Logs(args) => logs::run(args, context).await,
         Command::Events(args) => events::run(args, context).await,
         Command::Graph(args) => graph::run(args, context).await,

@@ -7,6 +7,7 @@ use crate::context::Context;
 use crate::detach;
 use crate::failure::Failure;
 use crate::output::Format;
+use crate::runtime::prepare_for_plugins;
 
 /// Keep plugins running and answer on the control socket
 #[derive(Debug, clap::Args)]
@@ -42,9 +43,8 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     if args.detached {
         detach::leave_session();
     }
-    // Whatever our caller left open must not reach the plugins.
-    close_fds::set_fds_cloexec(3, &[]);
     context.start_log(Some(if args.detached { LOG_IN_BACKGROUND } else { LOG_IN_FOREGROUND }));
+    prepare_for_plugins();
     serve(args.detached, context).await
 }
 

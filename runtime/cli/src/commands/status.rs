@@ -6,6 +6,7 @@ use plugd_protocol::control::StatusParams;
 use super::plugin_name;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::output::Format;
 use crate::render;
 
 /// How the daemon and its plugins are
@@ -13,7 +14,7 @@ use crate::render;
 #[command(after_help = "\
 Examples:
   plugd status
-  plugd status mailbox                 one plugin in full, with its last exit
+  plugd status mailbox                 one plugin in full: why, since when, how it ended
   plugd status --output json")]
 pub(crate) struct Args {
     /// Only this plugin
@@ -22,7 +23,20 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
-    let report = context.daemon().await?.status(&StatusParams { plugin: args.plugin.clone() }).await?;
-    context.output.report(&report, |paint| render::status(&report, args.plugin.is_some(), paint))?;
+    let client = context.daemon().await?;
+    let report = client.status(&StatusParams { plugin: args.plugin.clone() }).await?;
+    let [plugin] = report.plugins.as_slice() else {
+        context.output.report(&report, |paint| render::status(&report, paint))?;
+        return Ok(0);
+    };
+    if args.plugin.is_none() {
+        context.output.report(&report, |paint| render::status(&report, paint))?;
+    } else if context.output.format == Format::Text && !plugin.waits_for.is_empty() {
+        // What it waits for may wait itself: the way to the root is in the others.
+        let all = client.status(&StatusParams::default()).await?;
+        context.output.text(&render::plugin_status(plugin, &all, context.output.paint()))?;
+    } else {
+        context.output.report(&report, |paint| render::plugin_status(plugin, &report, paint))?;
+    }
     Ok(0)
 }

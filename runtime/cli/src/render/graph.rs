@@ -1,11 +1,20 @@
 //! The graph of requirements, as text, Mermaid or DOT.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+use plugd_protocol::PluginName;
 use plugd_protocol::control::{GraphEdge, GraphReport};
+use plugd_protocol::manifest::OnLoss;
 
 use super::table::{Cell, table};
 use super::text::{Paint, visible_line, wire_name};
+
+/// A longer chain is shown without its end.
+const CHAIN_LENGTH_SHOWN: usize = 50;
+
+/// More chains tell nobody anything.
+const CHAINS_SHOWN: usize = 100;
 
 /// How to draw it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -32,7 +41,7 @@ fn text(report: &GraphReport, paint: Paint) -> String {
         return "there are no plugins: `plugd list` shows where was looked\n".to_owned();
     }
     let mut rows =
-        vec![["LEVEL", "PLUGIN", "STATE", "REQUIRES"].map(Cell::from).into_iter().collect::<Vec<_>>()];
+        vec![["LEVEL", "PLUGIN", "STATE", "REQUIRES", "WHY"].map(Cell::from).into_iter().collect::<Vec<_>>()];
     for node in &report.nodes {
         let level = node.level.map_or_else(|| "-".to_owned(), |level| level.to_string());
         let state = wire_name(&node.state);
@@ -43,9 +52,13 @@ fn text(report: &GraphReport, paint: Paint) -> String {
             node.name.as_str().into(),
             Cell::painted(&state, paint.state(node.state, &state)),
             requires.join(", ").into(),
+            visible_line(node.reason.as_deref().unwrap_or_default()).into_owned().into(),
         ]);
     }
     let mut out = table(&rows);
+    for chain in chains(report) {
+        let _ = writeln!(out, "{} {chain}", paint.dim("chain:"));
+    }
     for cycle in &report.cycles {
         let path: Vec<&str> = cycle.iter().map(|name| name.as_str()).collect();
         let _ = writeln!(out, "{} {}", paint.red("cycle:"), path.join(" → "));
@@ -53,16 +66,51 @@ fn text(report: &GraphReport, paint: Paint) -> String {
     out
 }
 
+/// The ways down from what nobody requires, where they are longer than the table shows.
+fn chains(report: &GraphReport) -> Vec<String> {
+    let mut requires: BTreeMap<&PluginName, Vec<&PluginName>> = BTreeMap::new();
+    for edge in &report.edges {
+        requires.entry(&edge.from).or_default().push(&edge.to);
+    }
+    let required: BTreeSet<&PluginName> = report.edges.iter().map(|edge| &edge.to).collect();
+    let mut chains = Vec::new();
+    for top in requires.keys().filter(|name| !required.contains(*name)) {
+        let mut open = vec![vec![*top]];
+        // Each plugin is followed once: there are no more ways than requirements.
+        let mut followed = BTreeSet::new();
+        while let Some(path) = open.pop() {
+            if chains.len() == CHAINS_SHOWN {
+                chains.push("…".to_owned());
+                return chains;
+            }
+            let Some(last) = path.last().copied() else { continue };
+            let onward = requires.get(last).map(Vec::as_slice).unwrap_or_default();
+            let cut = !onward.is_empty() && (path.len() >= CHAIN_LENGTH_SHOWN || !followed.insert(last));
+            if !onward.is_empty() && !cut {
+                open.extend(onward.iter().rev().map(|next| [path.as_slice(), &[*next]].concat()));
+            } else if path.len() > 2 {
+                let names: Vec<&str> = path.iter().map(|name| name.as_str()).collect();
+                chains.push(format!("{}{}", names.join(" → "), if cut { " → …" } else { "" }));
+            }
+        }
+    }
+    chains
+}
+
 fn requirement(edge: &GraphEdge) -> String {
     let mut text = edge.to.to_string();
     if edge.version != "*" {
         let _ = write!(text, " {}", visible_line(&edge.version));
     }
-    match (edge.optional, edge.missing) {
-        (false, false) => {}
-        (true, false) => text.push_str(" (optional)"),
-        (false, true) => text.push_str(" (missing)"),
-        (true, true) => text.push_str(" (optional, missing)"),
+    let on_loss = match edge.on_loss {
+        OnLoss::Stay => None,
+        OnLoss::Restart => Some("restarts when it is lost"),
+        OnLoss::Stop => Some("stops when it is lost"),
+    };
+    let notes = [edge.optional.then_some("optional"), edge.missing.then_some("missing"), on_loss];
+    let notes: Vec<&str> = notes.into_iter().flatten().collect();
+    if !notes.is_empty() {
+        let _ = write!(text, " ({})", notes.join(", "));
     }
     text
 }
@@ -112,7 +160,7 @@ mod tests {
         serde_json::from_value(serde_json::json!({
             "nodes": [
                 {"name": "mailbox", "state": "ready", "level": 0},
-                {"name": "desk", "state": "blocked", "level": 1},
+                {"name": "desk", "state": "blocked", "level": 1, "reason": "mailbox is stopped"},
                 {"name": "loop-a", "state": "disabled"}],
             "edges": [
                 {"from": "desk", "to": "mailbox", "version": ">=1.0", "optional": false, "missing": false},
@@ -126,10 +174,54 @@ mod tests {
     fn text_shows_levels_requirements_and_cycles() {
         let text = draw(&report(), Style::Text, Paint::never());
         assert!(
-            text.contains("1      desk     blocked   mailbox >=1.0, maps (optional, missing)\n"),
+            text.contains(
+                "1      desk     blocked   mailbox >=1.0, maps (optional, missing)  mailbox is stopped\n"
+            ),
             "{text}"
         );
         assert!(text.contains("cycle: loop-a → loop-b → loop-a"), "{text}");
+    }
+
+    fn of_edges(edges: &[(&str, &str, &str)]) -> GraphReport {
+        let names: BTreeSet<&str> = edges.iter().flat_map(|(from, to, _)| [*from, *to]).collect();
+        let node = |name: &&str| serde_json::json!({"name": name, "state": "idle", "level": 0});
+        let edge = |(from, to, on_loss): &(&str, &str, &str)| {
+            serde_json::json!({
+                "from": from, "to": to, "version": "*", "optional": false, "missing": false, "on_loss": on_loss,
+            })
+        };
+        serde_json::from_value(serde_json::json!({
+            "nodes": names.iter().map(node).collect::<Vec<_>>(),
+            "edges": edges.iter().map(edge).collect::<Vec<_>>(),
+            "cycles": [],
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn what_a_plugin_requires_by_way_of_others_is_a_chain() {
+        let report = of_edges(&[
+            ("desk", "mailbox", "restart"),
+            ("mailbox", "store", "stay"),
+            ("counter", "mailbox", "stop"),
+        ]);
+        let text = draw(&report, Style::Text, Paint::never());
+        assert!(text.contains("chain: desk → mailbox → store\n"), "{text}");
+        assert!(text.contains("chain: counter → mailbox → store\n"), "{text}");
+        assert!(text.contains("mailbox (restarts when it is lost)"), "{text}");
+        assert!(text.contains("mailbox (stops when it is lost)"), "{text}");
+    }
+
+    #[test]
+    fn a_dense_graph_and_a_circle_are_told_in_few_lines() {
+        let names: Vec<String> = (0..40).map(|number| format!("p{number:02}")).collect();
+        let mut edges = vec![("in", "circle", "stay"), ("circle", "in", "stay"), ("out", "in", "stay")];
+        for (index, from) in names.iter().enumerate() {
+            edges.extend(names.iter().skip(index + 1).map(|to| (from.as_str(), to.as_str(), "stay")));
+        }
+        let chains = chains(&of_edges(&edges));
+        assert_eq!(chains.first().map(String::as_str), Some("out → in → circle → in → …"));
+        assert!(chains.len() <= CHAINS_SHOWN + 1, "{}", chains.len());
     }
 
     #[test]

@@ -1,19 +1,16 @@
-//! Reports of the daemon as text: status, lists, results, errors, events.
+//! Reports of the daemon as text: lists, results, errors, events.
 
 use std::fmt::Write;
 use std::time::Duration;
 
-use plugd_protocol::control::{
-    Description, Event, ListReport, LogEntry, PluginListing, PluginState, PluginStatus, ReloadReport,
-    StartReport, StatusReport, StopReport,
-};
+use plugd_protocol::control::{Description, Event, ListReport, LogEntry, PluginListing, PluginState};
 use plugd_protocol::error::ArgumentProblem;
 use plugd_protocol::plugin::LogLevel;
-use plugd_protocol::{CallError, CallResult, PluginName};
+use plugd_protocol::{CallError, CallResult};
 
 use super::json::pretty;
 use super::table::{Cell, table};
-use super::text::{Paint, since, time, until, visible, visible_line, wire_name};
+use super::text::{Paint, time, visible, visible_line, wire_name};
 
 /// A call's result without its error: the summary, then the data.
 pub(crate) fn result(result: &CallResult, paint: Paint) -> String {
@@ -66,127 +63,6 @@ fn problem(detail: &ArgumentProblem) -> String {
         let _ = write!(line, "; did you mean {}?", visible_line(suggestion));
     }
     line
-}
-
-/// The daemon and its plugins; with `full`, everything about each plugin.
-pub(crate) fn status(report: &StatusReport, full: bool, paint: Paint) -> String {
-    let daemon = &report.daemon;
-    let mut out = format!(
-        "plugd {}, pid {}, {}, up {}\n",
-        daemon.version,
-        daemon.pid,
-        wire_name(&daemon.health),
-        since(daemon.since)
-    );
-    if let Some(config) = &daemon.config {
-        let _ = writeln!(out, "config {} (generation {})", visible_line(config), daemon.config_generation);
-    }
-    if let Some(socket) = &daemon.socket {
-        let _ = writeln!(out, "socket {}", visible_line(socket));
-    }
-    out.push('\n');
-    if report.plugins.is_empty() {
-        out.push_str("there are no plugins: `plugd list` shows where was looked\n");
-    } else if full {
-        report.plugins.iter().for_each(|plugin| out.push_str(&plugin_in_full(plugin, paint)));
-    } else {
-        out.push_str(&plugin_table(&report.plugins, paint));
-    }
-    if !daemon.calls.is_empty() {
-        out.push_str("\ncalls in flight\n");
-        let row = |call: &plugd_protocol::control::ActiveCall| {
-            vec![
-                Cell::from(call.call_id.as_str()),
-                call.operation.to_string().into(),
-                since(call.since).into(),
-            ]
-        };
-        out.push_str(&table(&daemon.calls.iter().map(row).collect::<Vec<_>>()));
-    }
-    out
-}
-
-fn plugin_table(plugins: &[PluginStatus], paint: Paint) -> String {
-    let head = ["PLUGIN", "STATE", "VERSION", "PID", "CALLS", "STARTS", "SINCE", "WHY"];
-    let mut rows = vec![head.into_iter().map(Cell::from).collect::<Vec<_>>()];
-    for plugin in plugins {
-        let calls = match plugin.queued {
-            0 => plugin.in_flight.to_string(),
-            queued => format!("{}+{queued}", plugin.in_flight),
-        };
-        rows.push(vec![
-            plugin.name.as_str().into(),
-            state_cell(plugin.state, paint),
-            or_dash(plugin.version.as_deref()).into(),
-            or_dash(plugin.pid.map(|pid| pid.to_string()).as_deref()).into(),
-            calls.into(),
-            plugin.starts.to_string().into(),
-            since(plugin.since).into(),
-            why(plugin).into(),
-        ]);
-    }
-    table(&rows)
-}
-
-fn state_cell(state: plugd_protocol::control::PluginState, paint: Paint) -> Cell {
-    let name = wire_name(&state);
-    Cell::painted(&name, paint.state(state, &name))
-}
-
-fn or_dash(text: Option<&str>) -> String {
-    text.map_or_else(|| "-".to_owned(), |text| visible_line(text).into_owned())
-}
-
-fn why(plugin: &PluginStatus) -> String {
-    let mut parts = Vec::new();
-    if let Some(reason) = &plugin.reason {
-        parts.push(visible_line(reason).into_owned());
-    }
-    if !plugin.waits_for.is_empty() {
-        parts.push(format!("waits for {}", names(&plugin.waits_for)));
-    }
-    if let Some(next) = plugin.next_start {
-        parts.push(format!("tried again in {}", until(next)));
-    }
-    parts.join("; ")
-}
-
-fn names(names: &[PluginName]) -> String {
-    names.iter().map(PluginName::as_str).collect::<Vec<_>>().join(", ")
-}
-
-fn plugin_in_full(plugin: &PluginStatus, paint: Paint) -> String {
-    let mut rows: Vec<Vec<Cell>> = Vec::new();
-    let mut row = |name: &str, value: Cell| rows.push(vec![name.into(), value]);
-    row("plugin", plugin.name.as_str().into());
-    row("state", state_cell(plugin.state, paint));
-    row("why", or_dash(Some(why(plugin)).filter(|why| !why.is_empty()).as_deref()).into());
-    row("version", or_dash(plugin.version.as_deref()).into());
-    row("pid", or_dash(plugin.pid.map(|pid| pid.to_string()).as_deref()).into());
-    row("since", since(plugin.since).into());
-    row("run", plugin.generation.to_string().into());
-    row("starts", format!("{} ({} restarts count)", plugin.starts, plugin.restarts).into());
-    row(
-        "calls",
-        format!("{} of {} at once, {} waiting", plugin.in_flight, plugin.concurrency, plugin.queued).into(),
-    );
-    let took = |name: &str, time: Option<u64>| time.map(|time| format!("{name} {time} ms"));
-    let times: Vec<String> =
-        [took("describe", plugin.describe_ms), took("init", plugin.init_ms)].into_iter().flatten().collect();
-    row("took", or_dash(Some(times.join(", ")).filter(|times| !times.is_empty()).as_deref()).into());
-    row(
-        "odd",
-        format!("{} stray lines, {} answers nobody waited for", plugin.stray_lines, plugin.unmatched_answers)
-            .into(),
-    );
-    if let Some(exit) = &plugin.last_exit {
-        row(
-            "last exit",
-            format!("{} (run {}, {} ago)", visible_line(&exit.text), exit.generation, since(exit.at)).into(),
-        );
-        exit.stderr_tail.iter().for_each(|line| row("", visible_line(line).into_owned().into()));
-    }
-    table(&rows)
 }
 
 /// Every plugin with what it offers; where was looked, if there is none.
@@ -286,6 +162,11 @@ pub(crate) fn description(report: &Description, paint: Paint) -> String {
         }
         let effects = super::schema::effects(&operation.effects);
         let _ = writeln!(out, "  effects: {effects}");
+        let times = [("may take", operation.timeout_ms), ("without progress", operation.stall_timeout_ms)];
+        for (what, time) in times.into_iter().filter_map(|(what, time)| time.map(|time| (what, time))) {
+            let time = humantime::format_duration(Duration::from_millis(time));
+            let _ = writeln!(out, "  {what}: {time} at most");
+        }
         out.push_str(&super::schema::arguments(operation.input_schema.get(), paint));
         for example in &operation.examples {
             let _ = writeln!(out, "  for example: {}", visible_line(example));
@@ -295,39 +176,6 @@ pub(crate) fn description(report: &Description, paint: Paint) -> String {
         let line = format!("not offered: {}: {}", visible_line(&bad.name), visible_line(&bad.reason));
         let _ = writeln!(out, "\n{}", paint.red(&line));
     }
-    out
-}
-
-/// The state each plugin came to.
-pub(crate) fn started(report: &StartReport, paint: Paint) -> String {
-    let row = |plugin: &PluginStatus| {
-        vec![Cell::from(plugin.name.as_str()), state_cell(plugin.state, paint), why(plugin).into()]
-    };
-    table(&report.plugins.iter().map(row).collect::<Vec<_>>())
-}
-
-/// How each plugin ended.
-pub(crate) fn stopped(report: &StopReport, _paint: Paint) -> String {
-    let row = |stopped: &plugd_protocol::control::Stopped| {
-        vec![
-            Cell::from(stopped.name.as_str()),
-            wire_name(&stopped.ended).replace('_', " ").into(),
-            format!("{} ms", stopped.took_ms).into(),
-        ]
-    };
-    table(&report.plugins.iter().map(row).collect::<Vec<_>>())
-}
-
-/// What a reload changed.
-pub(crate) fn reloaded(report: &ReloadReport) -> String {
-    let mut out = String::new();
-    let groups = [("added", &report.added), ("removed", &report.removed), ("changed", &report.changed)];
-    for (what, plugins) in groups {
-        if !plugins.is_empty() {
-            let _ = writeln!(out, "{what}: {}", names(plugins));
-        }
-    }
-    let _ = writeln!(out, "{} unchanged; configuration {}", report.unchanged.len(), report.config_generation);
     out
 }
 

@@ -63,7 +63,7 @@ pub(crate) fn visible(text: &str) -> Cow<'_, str> {
 }
 
 /// As [`visible`], on one line.
-pub(super) fn visible_line(text: &str) -> Cow<'_, str> {
+pub(crate) fn visible_line(text: &str) -> Cow<'_, str> {
     escape(text, is_active)
 }
 

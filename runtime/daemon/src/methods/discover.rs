@@ -4,9 +4,10 @@ use jsonrpsee::RpcModule;
 use jsonrpsee::core::RegisterMethodError;
 use plugd_protocol::CallResult;
 use plugd_protocol::control::{
-    CallParams, CancelParams, CancelReport, DescribeParams, Description, Event, EventsParams, GraphReport,
-    ListParams, ListReport, LogEntry, LogsParams, PluginsParams, ReloadParams, ReloadReport, StartReport,
-    StatusParams, StatusReport, StopReport, method,
+    AddParams, AddReport, AnswerParams, AnswerReport, CallParams, CancelParams, CancelReport, ChangeReport,
+    DescribeParams, Description, DoctorReport, Event, EventsParams, GraphReport, ListParams, ListReport,
+    LogEntry, LogsParams, PluginsParams, ReloadParams, ReloadReport, StartReport, StatusParams, StatusReport,
+    StopReport, method,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -53,6 +54,32 @@ fn methods() -> Vec<Described> {
             method::RELOAD,
             "Apply the configuration, or take up one plugin anew.",
         ),
+        described::<AddParams, AddReport>(
+            method::ADD,
+            "Add a plugin, or restore one that was removed; answers when it is described, or cannot be.",
+        ),
+        described::<PluginsParams, ChangeReport>(method::REMOVE, "Remove plugins and end their processes."),
+        described::<PluginsParams, ChangeReport>(
+            method::ENABLE,
+            "Let plugins be used, whatever their files say.",
+        ),
+        described::<PluginsParams, ChangeReport>(
+            method::DISABLE,
+            "Let plugins no longer be used, whatever their files say.",
+        ),
+        described::<StatusParams, DoctorReport>(
+            method::DOCTOR,
+            "What is wrong, why, and what to do about it.",
+        ),
+        described::<AnswerParams, AnswerReport>(
+            method::ANSWER,
+            "Answer, or decline, the questions of a call.",
+        ),
+        described::<Nothing, u64>(
+            method::ASKS_SUBSCRIBE,
+            "Questions of this connection's calls, as notifications `ask` (WebSocket only).",
+        ),
+        described::<[u64; 1], bool>(method::ASKS_UNSUBSCRIBE, "End a subscription to questions."),
         described::<Nothing, StopReport>(
             method::SHUTDOWN,
             "Stop everything and leave; again skips the graces.",

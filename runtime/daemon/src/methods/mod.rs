@@ -5,6 +5,8 @@ pub mod discover;
 mod observe;
 mod plugins;
 
+use std::sync::Arc;
+
 use jsonrpsee::RpcModule;
 use jsonrpsee::core::RegisterMethodError;
 use jsonrpsee::server::Methods;
@@ -14,12 +16,16 @@ use plugd_protocol::CallError;
 use plugd_protocol::control::StopReport;
 use tokio::sync::watch;
 
+use crate::asks::Followers;
+
 /// JSON-RPC's code for a command that cannot be carried out; its data is a `CallError`.
 pub(crate) const COMMAND_FAILED: i32 = -32000;
 
 /// What the methods work on.
 pub(crate) struct Daemon {
     pub(crate) engine: Engine,
+    /// The connections that can be asked.
+    pub(crate) asks: Arc<Followers>,
     /// The control socket, for `status`.
     pub(crate) socket: String,
     /// Counts how often a stop was asked for.

@@ -1,4 +1,4 @@
-//! What there is and how it is: `status`, `list`, `describe`, `graph`, `logs`, `events`.
+//! What there is and how it is: `status`, `doctor`, `list`, `describe`, `graph`, `logs`, `events`.
 
 use jsonrpsee::RpcModule;
 use jsonrpsee::core::RegisterMethodError;
@@ -19,6 +19,10 @@ pub(super) fn register(module: &mut RpcModule<Daemon>) -> Result<(), RegisterMet
         let mut report = daemon.engine.status(&params).await.map_err(command_failed)?;
         report.daemon.socket = Some(daemon.socket.clone());
         Answer::Ok(report)
+    })?;
+    module.register_async_method(method::DOCTOR, |given, daemon, _| async move {
+        let params: StatusParams = params::read(&given)?;
+        daemon.engine.doctor(&params).await.map_err(command_failed)
     })?;
     module.register_async_method(method::LIST, |given, daemon, _| async move {
         let params: ListParams = params::read(&given)?;

@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 
 use plugd_protocol::PluginName;
+use plugd_supervisor::machine::RestartMode;
 use schemars::JsonSchema;
 use toml::de::DeValue;
 
 use super::form::{At, Found, Layer, Read, Reader, form};
-use super::value::{CallTime, Count, JsonTable, Need, Period, PeriodOrOff, Share, Size, Variables, Words};
+use super::value::{
+    CallTime, Count, JsonTable, Need, Period, PeriodOrOff, Share, Size, SizeOrNone, Variables, Words,
+};
 
 form! {
     /// The configuration of plugd. Paths are relative to the folder of this file.
@@ -36,6 +39,10 @@ form! {
         state_dir: String,
         /// Whether changes of the files are applied by themselves.
         watch: bool,
+        /// Whether the kernel ends a plugin whose daemon was killed.
+        parent_death_signal: bool,
+        /// Whether each run gets a cgroup of its own, where that is allowed.
+        cgroups: bool,
     }
 }
 
@@ -63,6 +70,8 @@ form! {
         describe_timeout: Period,
         /// How long `init` may take without a sign of progress.
         init_timeout: Period,
+        /// How long a start may take altogether while it reports progress.
+        start_timeout_max: Period,
         /// How long a call may run; at most an hour.
         timeout: CallTime,
         /// How long a call may go without progress; false is for ever.
@@ -81,6 +90,8 @@ form! {
         term_timeout: Period,
         /// How long after SIGTERM SIGKILL follows.
         kill_timeout: Period,
+        /// How long after SIGKILL a process that is still there is given up.
+        unkillable_timeout: Period,
         /// The longest frame, its newline not counted.
         frame_limit: Size,
         /// How much of a plugin's log is kept.
@@ -123,6 +134,10 @@ form! {
         restart: Restart,
         /// What happens when its configuration or program changes.
         on_change: Change,
+        /// What the kernel lets its process have at most.
+        rlimits: RlimitsFile,
+        /// What its process and everything it starts may have together.
+        cgroup: CgroupFile,
         /// Whether any stray line on its stdout is a violation.
         strict: bool,
         /// Its own configuration, handed to `init`.
@@ -154,6 +169,34 @@ form! {
         probe_interval: Period,
         /// By what share a wait varies.
         jitter: Share,
+    }
+}
+
+form! {
+    /// What the kernel lets a process have at most (`man 2 setrlimit`).
+    RlimitsFile {
+        /// Descriptors open at once.
+        open_files: Count,
+        /// Processes and threads of the user.
+        processes: Count,
+        /// Bytes of address space.
+        address_space: Size,
+        /// Time on a processor, in whole seconds.
+        cpu_time: Period,
+        /// Bytes in a file that it writes.
+        file_size: Size,
+        /// Bytes in a core dump; 0 where nothing is said.
+        core_size: SizeOrNone,
+    }
+}
+
+form! {
+    /// What a process and everything it starts may have together; needs a delegated cgroup.
+    CgroupFile {
+        /// Bytes of memory.
+        memory_max: Size,
+        /// Processes and threads.
+        pids_max: Count,
     }
 }
 
@@ -203,7 +246,7 @@ macro_rules! choice {
 
         impl $name {
             /// Its name in the file.
-            pub fn as_str(self) -> &'static str {
+            $vis fn as_str(self) -> &'static str {
                 match self { $($name::$variant => $text),+ }
             }
         }
@@ -236,7 +279,7 @@ choice! {
 
 choice! {
     /// Whether a plugin whose process ended is started again.
-    pub Policy {
+    pub(super) Policy {
         /// Unless plugd or an operator wanted it to end.
         OnFailure = "on-failure",
         /// Always, also after it was told to go idle.
@@ -253,6 +296,26 @@ choice! {
         Replace = "replace",
         /// It goes on as it is, marked as needing a restart.
         Manual = "manual",
+    }
+}
+
+impl From<Policy> for RestartMode {
+    fn from(policy: Policy) -> RestartMode {
+        match policy {
+            Policy::OnFailure => RestartMode::OnFailure,
+            Policy::Always => RestartMode::Always,
+            Policy::Never => RestartMode::Never,
+        }
+    }
+}
+
+impl From<RestartMode> for Policy {
+    fn from(mode: RestartMode) -> Policy {
+        match mode {
+            RestartMode::OnFailure => Policy::OnFailure,
+            RestartMode::Always => Policy::Always,
+            RestartMode::Never => Policy::Never,
+        }
     }
 }
 

@@ -2,50 +2,93 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use plugd_contract::nearest;
+use plugd_protocol::PluginName;
 use plugd_protocol::control::Source;
-use plugd_protocol::{Manifest, PluginName};
 use toml::de::{DeTable, DeValue};
 
+use super::added::{self, Added};
 use super::error::{ConfigError, ConfigProblem};
-use super::file::{ConfigFile, GlobalLimitsFile, LimitsFile, PluginFile, RestartFile};
+use super::file::{ConfigFile, PluginFile};
 use super::find::{Found, Places, SOCKET_PATH_MAX};
 use super::form::{At, Layer, Read, Reader};
+use super::resolve::{Defaults, Entry, under};
 use super::scan::{Scanned, reason, scan};
-use super::{Config, Environment, Limits, OnChange, PluginConfig, RestartMode, RestartPolicy, StartMode};
+use super::{Config, Environment, PluginConfig};
+use crate::operator::Operator;
+
+/// What is read along with the file.
+#[derive(Clone, Copy)]
+enum Along<'a> {
+    /// Nothing: this text says all there is.
+    Nothing,
+    /// What an operator changed, from the state folder that the file names.
+    Operator,
+    /// The same for an engine that runs: its places and its operator's decisions stand.
+    Running(&'a Config),
+}
 
 pub(super) fn open(found: &Found, environment: &Environment) -> Result<Config, ConfigError> {
     let mut config = match &found.file {
         None => {
             let folder = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
-            assemble(ConfigFile::default(), None, folder, environment, Vec::new())?
+            assemble(ConfigFile::default(), None, folder, environment, Along::Operator, Vec::new())?
         }
-        Some(path) => {
-            let text = fs::read_to_string(path).map_err(|error| ConfigError {
-                problems: vec![ConfigProblem::of_file(path, format!("cannot be read: {}", reason(&error)))],
-            })?;
-            parse(&text, path, environment)?
-        }
+        Some(path) => parse_along(&text_of(path)?, path, environment, Along::Operator)?,
     };
     config.searched.clone_from(&found.searched);
     Ok(config)
 }
 
-/// Where a daemon of this file listens, also while the rest of the file is wrong.
-pub(super) fn socket(path: &Path, environment: &Environment) -> Option<PathBuf> {
+/// Reads the file of a running engine again.
+///
+/// A file with nothing in it is one that is being written: it takes no plugin away.
+pub(super) fn again(running: &Config, path: &Path, environment: &Environment) -> Result<Config, ConfigError> {
+    let text = text_of(path)?;
+    let of_files = |plugin: &PluginConfig| !plugin.is_added();
+    if text.trim().is_empty() && running.plugins.values().any(of_files) {
+        let message = "the file is empty: what runs goes on as before";
+        return Err(ConfigError { problems: vec![ConfigProblem::of_file(path, message)] });
+    }
+    let mut config = parse_along(&text, path, environment, Along::Running(running))?;
+    config.searched.clone_from(&running.searched);
+    Ok(config)
+}
+
+fn text_of(path: &Path) -> Result<String, ConfigError> {
+    fs::read_to_string(path).map_err(|error| ConfigError {
+        problems: vec![ConfigProblem::of_file(path, format!("cannot be read: {}", reason(&error)))],
+    })
+}
+
+/// Where a daemon of this file listens and keeps its state, also while the rest of the file is wrong.
+pub(super) fn places(path: &Path, environment: &Environment) -> Option<(PathBuf, PathBuf)> {
     let path = fs::canonicalize(path).ok()?;
     let text = fs::read_to_string(&path).ok()?;
-    let daemon = read_form::<ConfigFile>(&text, &path, &mut Vec::new())?.daemon.unwrap_or_default();
+    // What stands before a mistake is read all the same.
+    let (table, _) = DeTable::parse_recoverable(&text);
+    let mut reader = Reader { file: &path, text: &text, problems: &mut Vec::new() };
+    let value = toml::Spanned::new(table.span(), DeValue::Table(table.into_inner()));
+    let daemon = ConfigFile::read(&value, "", &mut reader)?.daemon.unwrap_or_default();
     let dir = path.parent()?;
     let places = Places::of(Some(&path), environment);
-    let state_dir = daemon.state_dir.map(|written| dir.join(written)).or(places.state_dir.clone());
-    daemon.socket.map(|written| dir.join(written)).or_else(|| Some(places.socket(&state_dir?)))
+    let state_dir = daemon.state_dir.map(|written| dir.join(written)).or(places.state_dir.clone())?;
+    let socket = daemon.socket.map_or_else(|| places.socket(&state_dir), |written| dir.join(written));
+    Some((socket, state_dir))
 }
 
 pub(super) fn parse(text: &str, path: &Path, environment: &Environment) -> Result<Config, ConfigError> {
+    parse_along(text, path, environment, Along::Nothing)
+}
+
+fn parse_along(
+    text: &str,
+    path: &Path,
+    environment: &Environment,
+    along: Along<'_>,
+) -> Result<Config, ConfigError> {
     let mut problems = Vec::new();
     let file: Option<ConfigFile> = read_form(text, path, &mut problems);
     let full = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -53,13 +96,23 @@ pub(super) fn parse(text: &str, path: &Path, environment: &Environment) -> Resul
     // One file has one socket, by whatever links it is reached.
     let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     match file {
-        Some(file) => assemble(file, Some(path), folder, environment, problems),
+        Some(file) => assemble(file, Some(path), folder, environment, along, problems),
         None => Err(ConfigError { problems }),
     }
 }
 
 /// Reads a form from a whole file; `None` where the file is not TOML at all.
 pub(super) fn read_form<T: Read>(text: &str, path: &Path, problems: &mut Vec<ConfigProblem>) -> Option<T> {
+    read_form_at(text, path, "", problems)
+}
+
+/// The same for a file that stands for the table of this key.
+pub(super) fn read_form_at<T: Read>(
+    text: &str,
+    path: &Path,
+    key: &str,
+    problems: &mut Vec<ConfigProblem>,
+) -> Option<T> {
     let (table, errors) = DeTable::parse_recoverable(text);
     let mut reader = Reader { file: path, text, problems };
     if !errors.is_empty() {
@@ -72,7 +125,7 @@ pub(super) fn read_form<T: Read>(text: &str, path: &Path, problems: &mut Vec<Con
     }
     let span = table.span();
     let value = toml::Spanned::new(span, DeValue::Table(table.into_inner()));
-    T::read(&value, "", &mut reader)
+    T::read(&value, key, &mut reader)
 }
 
 fn assemble(
@@ -80,35 +133,78 @@ fn assemble(
     path: Option<&Path>,
     dir: PathBuf,
     environment: &Environment,
+    along: Along<'_>,
     mut problems: Vec<ConfigProblem>,
 ) -> Result<Config, ConfigError> {
     let daemon = file.daemon.unwrap_or_default();
-    let global = file.limits.unwrap_or_default();
+    let defaults = Defaults(file.limits.unwrap_or_default());
     let full_path = path.and_then(Path::file_name).map(|name| dir.join(name));
     let places = Places::of(full_path.as_deref(), environment);
-    let state_dir = daemon.state_dir.map(|written| under(&dir, written)).or(places.state_dir.clone());
+    let state_dir = match along {
+        Along::Running(running) => Some(running.state_dir.clone()),
+        Along::Nothing | Along::Operator => {
+            daemon.state_dir.map(|written| under(&dir, written)).or(places.state_dir.clone())
+        }
+    };
     let state_dir = state_dir.unwrap_or_else(|| {
         let message = "neither HOME nor XDG_STATE_HOME is set: set state_dir under [daemon]";
         problems.push(problem(path, None, "daemon.state_dir", message));
         PathBuf::new()
     });
-    let socket = daemon.socket.map_or_else(|| places.socket(&state_dir), |written| under(&dir, written));
+    let mut socket = daemon.socket.map_or_else(|| places.socket(&state_dir), |written| under(&dir, written));
     check_socket(&socket, path, &mut problems);
 
-    let scan_dirs: Vec<PathBuf> = file
-        .scan
-        .and_then(|scan| scan.dirs)
-        .unwrap_or_default()
-        .iter()
-        .map(|written| under(&dir, written))
-        .collect();
+    let scanned = file.scan.and_then(|scan| scan.dirs).unwrap_or_default();
+    let scan_dirs: Vec<PathBuf> = scanned.iter().map(|written| under(&dir, written)).collect();
     let mut findings = scan(&scan_dirs);
     problems.append(&mut findings.problems);
-    let entries = merge(file.plugins.unwrap_or_default(), findings.plugins, path, &dir, &mut problems);
+    let mut entries = merge(file.plugins.unwrap_or_default(), findings.plugins, path, &dir, &mut problems);
+    let (operator, mut added) = match along {
+        Along::Nothing => (Operator::default(), added::Findings::default()),
+        Along::Operator => (Operator::read(&state_dir), added::read_all(&state_dir, &dir)),
+        Along::Running(running) => {
+            socket.clone_from(&running.socket);
+            (running.operator.clone(), added::read_all(&state_dir, &dir))
+        }
+    };
+    findings.skipped.append(&mut added.skipped);
+    merge_added(&mut entries, added.plugins, path, &mut problems);
 
+    let plugins = resolve_all(entries, &defaults, environment, &mut problems);
+    if !problems.is_empty() {
+        problems.sort_by(|one, other| (&one.file, one.line).cmp(&(&other.file, other.line)));
+        return Err(ConfigError { problems });
+    }
+    let mut config = Config {
+        file: full_path,
+        searched: Vec::new(),
+        dir,
+        socket,
+        state_dir,
+        watch: daemon.watch.unwrap_or(false),
+        parent_death_signal: daemon.parent_death_signal.unwrap_or(true),
+        cgroups: daemon.cgroups.unwrap_or(true),
+        scan_dirs,
+        skipped: findings.skipped,
+        limits: defaults.limits(),
+        plugins,
+        removed: BTreeMap::new(),
+        operator: Operator::default(),
+        defaults,
+    };
+    config.obey(operator);
+    Ok(config)
+}
+
+fn resolve_all(
+    entries: BTreeMap<PluginName, Entry>,
+    defaults: &Defaults,
+    environment: &Environment,
+    problems: &mut Vec<ConfigProblem>,
+) -> BTreeMap<PluginName, PluginConfig> {
     let mut plugins = BTreeMap::new();
     for (name, entry) in entries {
-        match entry.resolve(&name, &global, environment) {
+        match entry.resolve(&name, defaults, environment) {
             Ok(plugin) => drop(plugins.insert(name, plugin)),
             Err(message) => {
                 let key = format!("plugins.{name}.manifest");
@@ -117,22 +213,7 @@ fn assemble(
             }
         }
     }
-    if !problems.is_empty() {
-        problems.sort_by(|one, other| (&one.file, one.line).cmp(&(&other.file, other.line)));
-        return Err(ConfigError { problems });
-    }
-    Ok(Config {
-        file: full_path,
-        searched: Vec::new(),
-        dir,
-        socket,
-        state_dir,
-        watch: daemon.watch.unwrap_or(false),
-        scan_dirs,
-        skipped: findings.skipped,
-        limits: limits(&global.limits, &global),
-        plugins,
-    })
+    plugins
 }
 
 fn problem(file: Option<&Path>, line: Option<usize>, key: &str, message: &str) -> ConfigProblem {
@@ -150,17 +231,6 @@ fn check_socket(socket: &Path, file: Option<&Path>, problems: &mut Vec<ConfigPro
         );
         problems.push(problem(file, None, "daemon.socket", &message));
     }
-}
-
-/// A plugin with all that was said of it.
-struct Entry {
-    form: PluginFile,
-    source: Source,
-    /// The folder it runs in.
-    folder: PathBuf,
-    /// Where to point when something is wrong with it.
-    file: PathBuf,
-    line: Option<usize>,
 }
 
 /// Puts the plugins of the file and of the folders together; a name is offered once.
@@ -223,6 +293,29 @@ fn merge(
     entries
 }
 
+/// Puts the plugins that were added beside those of the files.
+fn merge_added(
+    entries: &mut BTreeMap<PluginName, Entry>,
+    added: Vec<Added>,
+    path: Option<&Path>,
+    problems: &mut Vec<ConfigProblem>,
+) {
+    for Added { name, entry } in added {
+        match entries.get(&name) {
+            None => drop(entries.insert(name, entry)),
+            Some(own) => {
+                let message = format!(
+                    "the plugin {name} is there 2 times: {} and {}: rename or remove one; \
+                     `plugd remove {name}` takes away the one that was added",
+                    own.file.display(),
+                    entry.file.display()
+                );
+                problems.push(problem(path, own.line, &format!("plugins.{name}"), &message));
+            }
+        }
+    }
+}
+
 fn is_in_folder(problem: &ConfigProblem, name: &PluginName) -> bool {
     let folder = problem.file.as_deref().and_then(Path::parent).and_then(Path::file_name);
     problem.file.as_deref().is_some_and(|file| file.ends_with(super::scan::PLUGIN_FILE))
@@ -258,125 +351,5 @@ fn over_scanned(written: PluginFile, scanned: Scanned, dir: &Path) -> Entry {
         folder,
         file: if own_file.is_file() { own_file } else { scanned.path },
         line: None,
-    }
-}
-
-impl Entry {
-    /// The plugin as the program uses it, or what is wrong with its manifest.
-    fn resolve(
-        &self,
-        name: &PluginName,
-        global: &GlobalLimitsFile,
-        environment: &Environment,
-    ) -> Result<PluginConfig, String> {
-        let form = self.form.clone();
-        let manifest = match form.manifest {
-            Some(table) => Some(manifest(name, table.0)?),
-            None => None,
-        };
-        let chosen = form.limits.over(global.limits.clone());
-        let mut plugin = PluginConfig {
-            name: name.clone(),
-            source: self.source.clone(),
-            command: form.command.map(|words| words.0).unwrap_or_default(),
-            program: PathBuf::new(),
-            cwd: self.folder.clone(),
-            start: form.start.unwrap_or(StartMode::Lazy),
-            enabled: form.enabled.unwrap_or(true),
-            priority: form.priority,
-            requires: form
-                .requires
-                .unwrap_or_default()
-                .into_iter()
-                .map(|(name, need)| (name, need.0))
-                .collect(),
-            env: form.env.map(|variables| variables.0).unwrap_or_default(),
-            pass_env: form.pass_env.unwrap_or_default(),
-            concurrency: form.concurrency.map(|count| count.0),
-            restart: restart(&form.restart.unwrap_or_default().0),
-            limits: limits(&chosen, global),
-            idle_timeout: chosen.idle_timeout.and_then(|period| period.0),
-            on_change: form.on_change.unwrap_or(OnChange::Replace),
-            strict: form.strict.unwrap_or(false),
-            config: form.config.map(|table| table.0).unwrap_or_default().into(),
-            manifest,
-        };
-        plugin.program = program(&plugin, environment);
-        Ok(plugin)
-    }
-}
-
-/// A declared manifest, completed with what goes without saying.
-fn manifest(
-    name: &PluginName,
-    mut declared: serde_json::Map<String, serde_json::Value>,
-) -> Result<serde_json::Value, String> {
-    declared.entry("protocol").or_insert_with(|| plugd_protocol::PROTOCOL_VERSION.into());
-    declared.entry("name").or_insert_with(|| name.as_str().into());
-    let value = serde_json::Value::Object(declared);
-    Manifest::parse(&value.to_string()).map_err(|error| error.to_string())?;
-    Ok(value)
-}
-
-/// The first word of a command: in the plugin's folder if it has a slash, else on its PATH.
-fn program(plugin: &PluginConfig, host: &Environment) -> PathBuf {
-    let Some(word) = plugin.command.first() else { return PathBuf::new() };
-    if word.contains('/') {
-        return under(&plugin.cwd, word);
-    }
-    let variables = plugin.environment(host);
-    let path = variables.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_str());
-    let candidates = path.unwrap_or_default().split(':').filter(|dir| dir.starts_with('/'));
-    candidates
-        .map(|dir| Path::new(dir).join(word))
-        .find(|candidate| is_executable(candidate))
-        .unwrap_or_else(|| PathBuf::from(word))
-}
-
-/// A path as written, from a folder on; a `.` in it says nothing and is left out.
-fn under(dir: &Path, written: impl AsRef<Path>) -> PathBuf {
-    dir.join(written).components().collect()
-}
-
-fn is_executable(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
-}
-
-fn limits(chosen: &LimitsFile, global: &GlobalLimitsFile) -> Limits {
-    let default = Limits::default();
-    let frame_limit = chosen.frame_limit.and_then(|size| usize::try_from(size.0).ok());
-    Limits {
-        describe_timeout: chosen.describe_timeout.map_or(default.describe_timeout, |period| period.0),
-        init_timeout: chosen.init_timeout.map_or(default.init_timeout, |period| period.0),
-        timeout: chosen.timeout.map(|time| time.0),
-        stall_timeout: chosen.stall_timeout.map(|period| period.0),
-        queue_timeout: chosen.queue_timeout.map_or(default.queue_timeout, |period| period.0),
-        queue_length: chosen.queue_length.map_or(default.queue_length, |length| length.0 as usize),
-        cancel_grace: chosen.cancel_grace.map_or(default.cancel_grace, |period| period.0),
-        drain_timeout: chosen.drain_timeout.map_or(default.drain_timeout, |period| period.0),
-        shutdown_timeout: chosen.shutdown_timeout.map_or(default.shutdown_timeout, |period| period.0),
-        term_timeout: chosen.term_timeout.map_or(default.term_timeout, |period| period.0),
-        kill_timeout: chosen.kill_timeout.map_or(default.kill_timeout, |period| period.0),
-        frame_limit: frame_limit.unwrap_or(default.frame_limit),
-        log_size: chosen.log_size.map_or(default.log_size, |size| size.0),
-        token_ttl: chosen.token_ttl.map_or(default.token_ttl, |period| period.0),
-        ping_interval: chosen.ping_interval.map_or(default.ping_interval, |period| period.0),
-        ping_misses: chosen.ping_misses.map_or(default.ping_misses, |count| count.0),
-        call_depth: global.call_depth.map_or(default.call_depth, |count| count.0),
-    }
-}
-
-fn restart(chosen: &RestartFile) -> RestartPolicy {
-    let default = RestartPolicy::default();
-    RestartPolicy {
-        mode: chosen.policy.unwrap_or(RestartMode::OnFailure),
-        backoff: chosen.backoff.map_or(default.backoff, |period| period.0),
-        backoff_cap: chosen.backoff_cap.map_or(default.backoff_cap, |period| period.0),
-        window: chosen.window.map_or(default.window, |period| period.0),
-        max: chosen.max.unwrap_or(default.max),
-        stable_after: chosen.stable_after.map_or(default.stable_after, |period| period.0),
-        reset_after: chosen.reset_after.map_or(default.reset_after, |period| period.0),
-        probe_interval: chosen.probe_interval.map_or(default.probe_interval, |period| period.0),
-        jitter: chosen.jitter.map_or(default.jitter, |share| share.0),
     }
 }

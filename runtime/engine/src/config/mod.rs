@@ -3,12 +3,14 @@
 //! [`Config::find`] looks for the file, [`Config::open`] reads it with every folder it names.
 //! All problems are reported at once, each with its file, line, key and the nearest legal key.
 
+mod added;
 mod environment;
 mod error;
 mod file;
 mod find;
 mod form;
 mod load;
+mod resolve;
 mod scan;
 mod schema;
 mod show;
@@ -25,24 +27,26 @@ use plugd_protocol::PluginName;
 use plugd_protocol::control::{Skipped, Source};
 use plugd_protocol::manifest::Requirement;
 
+use crate::operator::Operator;
+use resolve::Defaults;
+
+pub use added::folder_as_written;
+pub(crate) use added::{compose, forget as forget_added, keep as keep_added};
 pub use environment::Environment;
 pub use error::{ConfigError, ConfigProblem};
-pub use file::{Change as OnChange, Policy as RestartMode, Start as StartMode};
+pub use file::{Change as OnChange, Start as StartMode};
 pub use find::Found;
+pub use plugd_supervisor::driver::{CgroupLimits, Rlimits};
+pub use plugd_supervisor::machine::{RestartMode, RestartPolicy};
+pub(crate) use scan::files_of;
 pub use schema::schema;
 pub use value::TIMEOUT_MAX;
-
-/// A start that keeps reporting progress may take this long altogether.
-pub const START_TIMEOUT_MAX: Duration = Duration::from_secs(300);
-
-/// A process that is still there this long after SIGKILL is reported as unkillable.
-pub const UNKILLABLE_AFTER: Duration = Duration::from_secs(2);
 
 /// A call runs this long at most where neither caller, configuration nor manifest says.
 pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 
 /// Everything that is configured.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Config {
     /// The file it was read from.
     pub file: Option<PathBuf>,
@@ -56,6 +60,10 @@ pub struct Config {
     pub state_dir: PathBuf,
     /// Whether changes are applied by themselves.
     pub watch: bool,
+    /// Whether the kernel ends a plugin whose daemon was killed.
+    pub parent_death_signal: bool,
+    /// Whether each run gets a cgroup of its own, where that is allowed.
+    pub cgroups: bool,
     /// The folders that were scanned.
     pub scan_dirs: Vec<PathBuf>,
     /// What was found there and passed over.
@@ -64,6 +72,12 @@ pub struct Config {
     pub limits: Limits,
     /// The plugins, by name.
     pub plugins: BTreeMap<PluginName, PluginConfig>,
+    /// Plugins that are configured and that an operator removed.
+    pub removed: BTreeMap<PluginName, PluginConfig>,
+    /// What an operator changed, as far as it was read along.
+    pub(crate) operator: Operator,
+    /// The table `[limits]` as written, for plugins that are added later.
+    defaults: Defaults,
 }
 
 /// One plugin, as configured.
@@ -83,6 +97,8 @@ pub struct PluginConfig {
     pub start: StartMode,
     /// Whether it may be used.
     pub enabled: bool,
+    /// Whether its files say that it may be used; an operator may say otherwise.
+    pub enabled_as_written: bool,
     /// Larger starts earlier within a level; the manifest's where `None`.
     pub priority: Option<i32>,
     /// Requirements added to those of the manifest.
@@ -103,6 +119,10 @@ pub struct PluginConfig {
     pub on_change: OnChange,
     /// Whether any stray line is a violation.
     pub strict: bool,
+    /// What the kernel lets its process have at most.
+    pub rlimits: Rlimits,
+    /// What its process and everything it starts may have together.
+    pub cgroup: CgroupLimits,
     /// Its own configuration, an object; the schema's defaults are not yet in it.
     pub config: serde_json::Value,
     /// Its manifest, where it lies beside the program; `Manifest::parse` has accepted it.
@@ -116,6 +136,8 @@ pub struct Limits {
     pub describe_timeout: Duration,
     /// How long `init` may take without a sign of progress.
     pub init_timeout: Duration,
+    /// How long a start may take altogether while it reports progress.
+    pub start_timeout_max: Duration,
     /// How long a call may run.
     pub timeout: Option<Duration>,
     /// How long a call may go without progress; `Some(None)` is for ever, whatever the manifest says.
@@ -134,6 +156,8 @@ pub struct Limits {
     pub term_timeout: Duration,
     /// How long after SIGTERM SIGKILL follows.
     pub kill_timeout: Duration,
+    /// How long after SIGKILL a process that is still there is given up.
+    pub unkillable_timeout: Duration,
     /// The longest frame in bytes, its newline not counted.
     pub frame_limit: usize,
     /// How many bytes of a plugin's log are kept.
@@ -146,29 +170,6 @@ pub struct Limits {
     pub ping_misses: u32,
     /// How deeply plugins may call one another.
     pub call_depth: u32,
-}
-
-/// When a plugin whose process ended is started again.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RestartPolicy {
-    /// Whether at all.
-    pub mode: RestartMode,
-    /// The first wait; each failure doubles it.
-    pub backoff: Duration,
-    /// The longest wait.
-    pub backoff_cap: Duration,
-    /// Failures within this time count together.
-    pub window: Duration,
-    /// More failures than this within the window and it is given up.
-    pub max: u32,
-    /// Ready for this long, it is restarted at once.
-    pub stable_after: Duration,
-    /// Ready for this long, its failures are forgotten.
-    pub reset_after: Duration,
-    /// How often a plugin that was given up is tried.
-    pub probe_interval: Duration,
-    /// By what share a wait varies.
-    pub jitter: f64,
 }
 
 impl Config {
@@ -185,13 +186,16 @@ impl Config {
 
     /// Reads what was found, or makes the empty configuration where nothing was.
     ///
+    /// What an operator changed (`plugd add`, `remove`, `enable`, `disable`, `stop`) is read along
+    /// from the state folder.
+    ///
     /// # Errors
     /// [`ConfigError`] with every problem.
     pub fn open(found: &Found, environment: &Environment) -> Result<Config, ConfigError> {
         load::open(found, environment)
     }
 
-    /// Reads a file with the environment of this process.
+    /// Reads a file with the environment of this process, as [`Config::open`] does.
     ///
     /// # Errors
     /// [`ConfigError`] with every problem; a file that cannot be read is one.
@@ -202,15 +206,73 @@ impl Config {
 
     /// Where a daemon of a file listens, as far as that can be read where the file is wrong.
     pub fn socket_of(path: &Path) -> Option<PathBuf> {
-        load::socket(path, &Environment::of_process())
+        load::places(path, &Environment::of_process()).map(|(socket, _)| socket)
     }
 
-    /// Reads the text of a file that would lie at `path`.
+    /// Takes away a plugin that was added, also while the rest of the file is wrong.
+    ///
+    /// For a program that finds no daemon to do it. True where there was one of that name.
+    ///
+    /// # Errors
+    /// Its file cannot be removed.
+    pub fn forget_added(path: &Path, plugin: &PluginName) -> std::io::Result<bool> {
+        match load::places(path, &Environment::of_process()) {
+            Some((_, state_dir)) => added::forget(&state_dir, plugin),
+            None => Ok(false),
+        }
+    }
+
+    /// The file read again, for an engine that runs with this configuration: its socket, its state
+    /// folder and what an operator decided stand.
+    pub(crate) fn again(&self, file: &Path) -> Result<Config, ConfigError> {
+        load::again(self, file, &Environment::of_process())
+    }
+
+    /// Reads the text of a file that would lie at `path`, and nothing that an operator changed.
     ///
     /// # Errors
     /// [`ConfigError`] with every problem.
     pub fn parse(text: &str, path: &Path, environment: &Environment) -> Result<Config, ConfigError> {
         load::parse(text, path, environment)
+    }
+}
+
+impl Config {
+    /// These places with other plugins: none that an operator added, and nothing stopped or removed.
+    #[must_use]
+    pub fn with_only(mut self, plugins: BTreeMap<PluginName, PluginConfig>) -> Config {
+        self.plugins = plugins;
+        self.removed.clear();
+        self.operator = Operator::default();
+        self
+    }
+
+    /// What is there and is no plugin, with the reason: passed over in folders, or removed by an operator.
+    pub(crate) fn passed_over(&self) -> Vec<Skipped> {
+        let removed = self.removed.iter().map(|(name, plugin)| Skipped {
+            path: plugin.program.display().to_string(),
+            reason: format!("{name} was removed by an operator: `plugd add {name}` restores it"),
+        });
+        self.skipped.iter().cloned().chain(removed).collect()
+    }
+
+    /// Takes up an operator's decisions in place of those before.
+    pub(crate) fn obey(&mut self, operator: Operator) {
+        self.plugins.append(&mut self.removed);
+        let plugins = std::mem::take(&mut self.plugins).into_iter();
+        (self.removed, self.plugins) =
+            plugins.partition(|(name, plugin)| operator.removed.contains(name) && !plugin.is_added());
+        for (name, plugin) in &mut self.plugins {
+            plugin.enabled = operator.enabled.get(name).copied().unwrap_or(plugin.enabled_as_written);
+        }
+        self.operator = operator;
+    }
+}
+
+impl PluginConfig {
+    /// Whether an operator added it.
+    pub(crate) fn is_added(&self) -> bool {
+        matches!(self.source, Source::Added { .. })
     }
 }
 
@@ -220,6 +282,7 @@ impl Default for Limits {
         Limits {
             describe_timeout: seconds(10),
             init_timeout: seconds(30),
+            start_timeout_max: seconds(300),
             timeout: None,
             stall_timeout: None,
             queue_timeout: seconds(10),
@@ -229,29 +292,13 @@ impl Default for Limits {
             shutdown_timeout: seconds(5),
             term_timeout: seconds(3),
             kill_timeout: seconds(3),
+            unkillable_timeout: seconds(2),
             frame_limit: plugd_protocol::frame::DEFAULT_FRAME_LIMIT,
             log_size: 10 * 1024 * 1024,
             token_ttl: seconds(24 * 60 * 60),
             ping_interval: seconds(10),
             ping_misses: 3,
             call_depth: 16,
-        }
-    }
-}
-
-impl Default for RestartPolicy {
-    fn default() -> RestartPolicy {
-        let seconds = Duration::from_secs;
-        RestartPolicy {
-            mode: RestartMode::OnFailure,
-            backoff: Duration::from_millis(250),
-            backoff_cap: seconds(30),
-            window: seconds(180),
-            max: 5,
-            stable_after: seconds(10),
-            reset_after: seconds(60),
-            probe_interval: seconds(5 * 60),
-            jitter: 0.2,
         }
     }
 }

@@ -91,11 +91,8 @@ fn plugin_at(path: &Path) -> Result<(PluginName, PathBuf, PluginFile), NoPlugin>
     let skipped = |reason: &str| NoPlugin::Skipped(reason.to_owned());
     let file_name =
         path.file_name().and_then(|name| name.to_str()).ok_or_else(|| skipped("its name is not UTF-8"))?;
-    if file_name.starts_with(['_', '.']) {
-        return Err(skipped("names that begin with _ or . are passed over"));
-    }
-    if BACKUP_ENDINGS.iter().any(|ending| file_name.ends_with(ending)) {
-        return Err(skipped("it looks like a backup copy"));
+    if let Some(reason) = passed_over(file_name) {
+        return Err(skipped(reason));
     }
     let metadata = fs::metadata(path)
         .map_err(|error| NoPlugin::Skipped(format!("it cannot be read: {}", reason(&error))))?;
@@ -111,7 +108,7 @@ fn plugin_at(path: &Path) -> Result<(PluginName, PathBuf, PluginFile), NoPlugin>
     if !metadata.is_file() {
         return Err(skipped("it is neither a file nor a folder"));
     }
-    if metadata.permissions().mode() & 0o111 == 0 {
+    if !is_executable(&metadata) {
         return Err(skipped("it is not executable: chmod +x makes it a plugin"));
     }
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or(file_name);
@@ -119,6 +116,32 @@ fn plugin_at(path: &Path) -> Result<(PluginName, PathBuf, PluginFile), NoPlugin>
     let command = Some(Words(vec![path.display().to_string()]));
     let folder = path.parent().unwrap_or(Path::new("/")).to_owned();
     Ok((name, folder, PluginFile { command, ..PluginFile::default() }))
+}
+
+/// Why an entry of that name is no plugin, whatever it is.
+fn passed_over(file_name: &str) -> Option<&'static str> {
+    if file_name.starts_with(['_', '.']) {
+        return Some("names that begin with _ or . are passed over");
+    }
+    let is_backup = BACKUP_ENDINGS.iter().any(|ending| file_name.ends_with(ending));
+    is_backup.then_some("it looks like a backup copy")
+}
+
+fn is_executable(metadata: &fs::Metadata) -> bool {
+    metadata.permissions().mode() & 0o111 != 0
+}
+
+/// The files of a scanned folder that make plugins, as far as their names and modes tell.
+pub(crate) fn files_of(dir: &Path) -> Vec<PathBuf> {
+    let of_entry = |path: PathBuf| {
+        let file_name = path.file_name().and_then(|name| name.to_str())?;
+        let metadata = fs::metadata(&path).ok().filter(|_| passed_over(file_name).is_none())?;
+        match metadata.is_dir() {
+            true => Some(path.join(PLUGIN_FILE)).filter(|file| file.is_file()),
+            false => Some(path).filter(|_| metadata.is_file() && is_executable(&metadata)),
+        }
+    };
+    names_in(dir).unwrap_or_default().into_iter().filter_map(of_entry).collect()
 }
 
 fn name_of(text: &str) -> Result<PluginName, NoPlugin> {

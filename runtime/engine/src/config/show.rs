@@ -1,7 +1,10 @@
 //! The configuration as it took effect, for people: values that may be secret are masked.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
 
+use super::file::Policy;
 use super::value::duration_text;
 use super::{Config, Limits, PluginConfig, RestartPolicy};
 
@@ -18,10 +21,13 @@ impl Config {
                 "socket": self.socket.display().to_string(),
                 "state_dir": self.state_dir.display().to_string(),
                 "watch": self.watch,
+                "parent_death_signal": self.parent_death_signal,
+                "cgroups": self.cgroups,
             },
             "scan": {"dirs": self.scan_dirs.iter().map(|dir| dir.display().to_string()).collect::<Vec<_>>()},
             "limits": limits(&self.limits),
             "plugins": plugins,
+            "removed": self.removed.keys().collect::<Vec<_>>(),
         })
     }
 }
@@ -36,7 +42,11 @@ impl PluginConfig {
             .requires
             .iter()
             .map(|(name, need)| {
-                let shown = json!({"version": need.version.to_string(), "optional": need.optional});
+                let shown = json!({
+                    "version": need.version.to_string(),
+                    "optional": need.optional,
+                    "on_loss": need.on_loss,
+                });
                 (name.to_string(), shown)
             })
             .collect();
@@ -57,6 +67,15 @@ impl PluginConfig {
             "idle_timeout": self.idle_timeout.map(duration_text),
             "on_change": self.on_change.as_str(),
             "strict": self.strict,
+            "rlimits": {
+                "open_files": self.rlimits.open_files,
+                "processes": self.rlimits.processes,
+                "address_space": self.rlimits.address_space,
+                "cpu_time": self.rlimits.cpu_time.map(Duration::from_secs).map(duration_text),
+                "file_size": self.rlimits.file_size,
+                "core_size": self.rlimits.core_size,
+            },
+            "cgroup": {"memory_max": self.cgroup.memory_max, "pids_max": self.cgroup.pids_max},
             "config": masked(&self.config),
             "manifest": self.manifest.is_some(),
         })
@@ -87,6 +106,7 @@ fn limits(limits: &Limits) -> Value {
     json!({
         "describe_timeout": duration_text(limits.describe_timeout),
         "init_timeout": duration_text(limits.init_timeout),
+        "start_timeout_max": duration_text(limits.start_timeout_max),
         "timeout": limits.timeout.map(duration_text),
         "stall_timeout": stall_timeout,
         "queue_timeout": duration_text(limits.queue_timeout),
@@ -96,6 +116,7 @@ fn limits(limits: &Limits) -> Value {
         "shutdown_timeout": duration_text(limits.shutdown_timeout),
         "term_timeout": duration_text(limits.term_timeout),
         "kill_timeout": duration_text(limits.kill_timeout),
+        "unkillable_timeout": duration_text(limits.unkillable_timeout),
         "frame_limit": limits.frame_limit,
         "log_size": limits.log_size,
         "token_ttl": duration_text(limits.token_ttl),
@@ -107,7 +128,7 @@ fn limits(limits: &Limits) -> Value {
 
 fn restart(policy: &RestartPolicy) -> Value {
     json!({
-        "policy": policy.mode.as_str(),
+        "policy": Policy::from(policy.mode).as_str(),
         "backoff": duration_text(policy.backoff),
         "backoff_cap": duration_text(policy.backoff_cap),
         "window": duration_text(policy.window),

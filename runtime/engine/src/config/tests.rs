@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use plugd_protocol::PluginName;
 use plugd_protocol::control::Source;
+use plugd_protocol::manifest::OnLoss;
 use serde_json::json;
 
 use super::*;
@@ -58,6 +59,19 @@ fn each_mistake_is_named_with_its_line_and_what_would_be_right() {
         (
             "frame_limit = \"16 MegaByte\"",
             "plugins.w.frame_limit: expected a size such as \"16MiB\" or a number of bytes, got the string \"16 MegaByte\"".into(),
+        ),
+        (
+            "requires = { auth = { version = \"1\", on_loss = \"panic\" } }",
+            "plugins.w.requires.auth.on_loss: expected \"stay\" or \"restart\" or \"stop\", got the string \"panic\"".into(),
+        ),
+        (
+            "rlimits = { open_files = 0 }",
+            "plugins.w.rlimits.open_files: expected a whole number of at least 1, got the integer 0".into(),
+        ),
+        ("rlimits = { open_flies = 9 }", "unknown key plugins.w.rlimits.open_flies: did you mean open_files?".into()),
+        (
+            "cgroup = { memory_max = \"much\" }",
+            "plugins.w.cgroup.memory_max: expected a size such as \"16MiB\" or a number of bytes, got the string \"much\"".into(),
         ),
         ("restart = { polcy = \"never\" }", "unknown key plugins.w.restart.polcy: did you mean policy?".into()),
         (
@@ -149,7 +163,7 @@ fn everything_that_can_be_said_of_a_plugin_is_taken_up() {
         start = "eager"
         enabled = false
         priority = -10
-        requires = { auth = ">=1.0", cities = { version = "^2", optional = true } }
+        requires = { auth = ">=1.0", cities = { version = "^2", optional = true, on_loss = "restart" } }
         env = { LOG = "debug", LANG = false }
         pass_env = ["HTTPS_PROXY"]
         concurrency = 4
@@ -159,6 +173,12 @@ fn everything_that_can_be_said_of_a_plugin_is_taken_up() {
         idle_timeout = "10m"
         on_change = "manual"
         strict = true
+        start_timeout_max = "10m"
+        unkillable_timeout = "5s"
+        rlimits = { open_files = 64, address_space = "1GiB", cpu_time = "1m500ms" }
+        [plugins.mailbox.cgroup]
+        memory_max = "256MiB"
+        pids_max = 20
         [plugins.mailbox.config]
         cache_ttl = 60
         since = 2024-12-15
@@ -181,6 +201,20 @@ fn everything_that_can_be_said_of_a_plugin_is_taken_up() {
     assert_eq!(plugin.idle_timeout, Some(Duration::from_secs(600)));
     assert_eq!((plugin.on_change, plugin.strict), (OnChange::Manual, true));
     assert_eq!(plugin.config, json!({"cache_ttl": 60, "since": "2024-12-15"}));
+    let waits = (plugin.limits.start_timeout_max, plugin.limits.unkillable_timeout);
+    assert_eq!(waits, (Duration::from_secs(600), Duration::from_secs(5)));
+    assert_eq!(plugin.requires[&name("cities")].on_loss, OnLoss::Restart);
+    assert_eq!(plugin.requires[&name("auth")].on_loss, OnLoss::Stay);
+    // A CPU limit is in whole seconds, and never less than was asked for.
+    let rlimits = Rlimits {
+        open_files: Some(64),
+        address_space: Some(1 << 30),
+        cpu_time: Some(61),
+        ..Rlimits::default()
+    };
+    assert_eq!(plugin.rlimits, rlimits);
+    assert_eq!(rlimits.core_size, Some(0), "no plugin dumps core unless it is told to");
+    assert_eq!(plugin.cgroup, CgroupLimits { memory_max: Some(256 << 20), pids_max: Some(20) });
     let manifest = json!({"version": "1.0.0", "operations": [], "protocol": 1, "name": "mailbox"});
     assert_eq!(plugin.manifest, Some(manifest));
 }
@@ -250,9 +284,12 @@ fn a_project_has_its_own_socket_and_state() {
     let bare = Environment::of([("HOME", "/home/a")]);
     let config = Config::parse("", Path::new("/srv/a/plugd.toml"), &bare).expect("right");
     assert_eq!(config.socket, config.state_dir.join("plugd.sock"));
-    let set = parsed("[daemon]\nsocket = \"run/p.sock\"\nstate_dir = \"/var/p\"\nwatch = true\n");
+    assert!(!one.watch && one.parent_death_signal && one.cgroups);
+    let set = parsed(
+        "[daemon]\nsocket = \"run/p.sock\"\nstate_dir = \"/var/p\"\nwatch = true\nparent_death_signal = false\ncgroups = false\n",
+    );
     assert_eq!((set.socket, set.state_dir), ("/srv/run/p.sock".into(), "/var/p".into()));
-    assert!(set.watch);
+    assert!(set.watch && !set.parent_death_signal && !set.cgroups);
 }
 
 #[test]
@@ -401,7 +438,8 @@ fn the_published_schema_is_the_files_own() {
         "scan": {"dirs": ["p"]},
         "limits": {"timeout": "5s", "call_depth": 3},
         "plugins": {"w": {"command": ["w"], "restart": "never", "timeout": "1m30s", "config": {"a": 1},
-            "requires": {"auth": ">=1.0"}, "env": {"A": "b", "C": false}, "frame_limit": "16MiB"}},
+            "requires": {"auth": {"version": ">=1.0", "on_loss": "stop"}}, "env": {"A": "b", "C": false},
+            "frame_limit": "16MiB", "rlimits": {"core_size": 0}, "cgroup": {"pids_max": 9}}},
     });
     assert_eq!(contract.check_value(&right), Ok(()));
     for wrong in [

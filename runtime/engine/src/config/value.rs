@@ -32,6 +32,10 @@ pub(super) struct CallTime(pub(super) Duration);
 #[derive(Clone, Copy)]
 pub(super) struct Size(pub(super) u64);
 
+/// A number of bytes, which may be none at all.
+#[derive(Clone, Copy)]
+pub(super) struct SizeOrNone(pub(super) u64);
+
 /// A whole number of at least one.
 #[derive(Clone, Copy)]
 pub(super) struct Count(pub(super) u32);
@@ -52,7 +56,7 @@ pub(super) struct Variables(pub(super) BTreeMap<String, Option<String>>);
 #[derive(Clone)]
 pub(super) struct JsonTable(pub(super) serde_json::Map<String, serde_json::Value>);
 
-/// A version range, or a table with `version` and `optional`.
+/// A version range, or a table with `version`, `optional` and `on_loss`.
 #[derive(Clone)]
 pub(super) struct Need(pub(super) Requirement);
 
@@ -146,15 +150,27 @@ impl Read for CallTime {
     }
 }
 
+fn bytes(value: &DeValue<'_>) -> Option<u64> {
+    match value {
+        DeValue::String(text) => parse_size(text),
+        other => integer(other).and_then(|bytes| u64::try_from(bytes).ok()),
+    }
+}
+
 impl Read for Size {
     fn read(value: &Found<'_>, key: &str, reader: &mut Reader<'_>) -> Option<Size> {
-        let bytes = match value.get_ref() {
-            DeValue::String(text) => parse_size(text),
-            other => integer(other).and_then(|bytes| u64::try_from(bytes).ok()),
-        };
-        match bytes {
+        match bytes(value.get_ref()) {
             Some(bytes) if bytes > 0 => Some(Size(bytes)),
             _ => reader.expected(value, key, SIZE),
+        }
+    }
+}
+
+impl Read for SizeOrNone {
+    fn read(value: &Found<'_>, key: &str, reader: &mut Reader<'_>) -> Option<SizeOrNone> {
+        match bytes(value.get_ref()) {
+            Some(bytes) => Some(SizeOrNone(bytes)),
+            None => reader.expected(value, key, SIZE),
         }
     }
 }
@@ -297,12 +313,13 @@ impl Read for Need {
             let mut fields = super::form::Fields::new(table, key);
             let version = fields.take::<Need>("version", reader);
             let optional = fields.take::<bool>("optional", reader);
+            let on_loss = fields.take::<OnLoss>("on_loss", reader);
             fields.finish(reader);
             let version = version.map_or(semver::VersionReq::STAR, |need| need.0.version);
             return Some(Need(Requirement {
                 version,
                 optional: optional.unwrap_or(false),
-                on_loss: OnLoss::Stay,
+                on_loss: on_loss.unwrap_or_default(),
             }));
         }
         match value.get_ref().as_str().map(semver::VersionReq::parse) {
@@ -312,7 +329,18 @@ impl Read for Need {
     }
 }
 
-fn json(value: &Found<'_>, key: &str, reader: &mut Reader<'_>) -> Option<serde_json::Value> {
+impl Read for OnLoss {
+    fn read(value: &Found<'_>, key: &str, reader: &mut Reader<'_>) -> Option<OnLoss> {
+        match value.get_ref().as_str() {
+            Some("stay") => Some(OnLoss::Stay),
+            Some("restart") => Some(OnLoss::Restart),
+            Some("stop") => Some(OnLoss::Stop),
+            _ => reader.expected(value, key, "\"stay\" or \"restart\" or \"stop\""),
+        }
+    }
+}
+
+pub(super) fn json(value: &Found<'_>, key: &str, reader: &mut Reader<'_>) -> Option<serde_json::Value> {
     Some(match value.get_ref() {
         DeValue::String(text) => text.to_string().into(),
         DeValue::Boolean(boolean) => (*boolean).into(),
@@ -374,6 +402,7 @@ replaced_as_a_whole!(
     PeriodOrOff,
     CallTime,
     Size,
+    SizeOrNone,
     Count,
     Share,
     Words,
@@ -411,6 +440,10 @@ described_as! {
         {"type": "string", "pattern": "^ *[0-9]+ *(B|K|M|G|KiB|MiB|GiB|kB|KB|MB|GB)? *$", "examples": ["16MiB"]},
         {"type": "integer", "minimum": 1}
     ]},
+    SizeOrNone: {"anyOf": [
+        {"type": "string", "pattern": "^ *[0-9]+ *(B|K|M|G|KiB|MiB|GiB|kB|KB|MB|GB)? *$", "examples": ["1MiB"]},
+        {"type": "integer", "minimum": 0}
+    ]},
     Count: {"type": "integer", "minimum": 1, "maximum": 4_294_967_295u32},
     Share: {"type": "number", "minimum": 0, "maximum": 1},
     Words: {"type": "array", "items": {"type": "string"}, "minItems": 1, "examples": [["python3", "mailbox.py"]]},
@@ -420,7 +453,11 @@ described_as! {
         {"type": "string", "examples": [">=1.0"]},
         {
             "type": "object",
-            "properties": {"version": {"type": "string"}, "optional": {"type": "boolean"}},
+            "properties": {
+                "version": {"type": "string"},
+                "optional": {"type": "boolean"},
+                "on_loss": {"enum": ["stay", "restart", "stop"]}
+            },
             "additionalProperties": false
         }
     ]},

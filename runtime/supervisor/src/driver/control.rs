@@ -2,28 +2,30 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use plugd_protocol::PluginName;
 use plugd_protocol::control::{GraphEdge, PluginState, Stopped};
 use plugd_protocol::manifest::CONCURRENCY_MAX;
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{mpsc, oneshot, watch};
 
-use super::door::{Availability, Door, RunDoor, until};
-use super::exit::ExitRecord;
-use super::host::{Host, RunEvent};
+use super::door::{Door, RunDoor, until};
+use super::entry::{ActiveRun, Entry};
+use super::host::{Host, RunEvent, Standing};
 use super::launch::Spawner;
-use super::plugins::{GraphView, PluginSpec, PluginView, RunSettings};
+use super::plugins::{GraphView, PluginSpec, PluginView};
 use super::run::{self, Report, RunParts};
+use super::setup;
 use super::waiters::{Goal, Reply, Waiter, Waiters, stopped};
-use crate::machine::{Action, Event, Fact, Generation, Supervisor, View};
+use crate::launcher;
+use crate::machine::{Action, Event, Fact, Generation, Revision, Supervisor};
 
 /// Facts on their way from the runs; a run waits when it is full.
 const FACTS_QUEUED: usize = 256;
 
-/// Commands to one run: a whole life needs fewer, so it is never full.
-const RUN_COMMANDS: usize = 32;
+/// Commands to one run: a whole life needs few, and it takes them at once.
+const RUN_COMMANDS: usize = 64;
 
 /// What the control task is asked to do.
 #[derive(Debug)]
@@ -34,6 +36,7 @@ pub(super) enum Command {
     Stop { plugins: Vec<PluginName>, reply: oneshot::Sender<Vec<Stopped>> },
     Restart { plugins: Vec<PluginName>, reply: oneshot::Sender<Vec<PluginView>> },
     Reload { plugin: PluginName, reply: oneshot::Sender<Vec<PluginView>> },
+    Settled { plugins: Vec<PluginName>, reply: oneshot::Sender<Vec<PluginView>> },
     Describe { plugins: Vec<PluginName>, reply: oneshot::Sender<()> },
     Views { reply: oneshot::Sender<Vec<PluginView>> },
     Graph { reply: oneshot::Sender<GraphView> },
@@ -43,6 +46,8 @@ pub(super) enum Command {
 struct Control {
     machine: Supervisor,
     entries: BTreeMap<PluginName, Entry>,
+    /// The latest given to settings.
+    revision: Revision,
     host: Arc<dyn Host>,
     spawner: Spawner,
     facts: mpsc::Sender<Report>,
@@ -54,29 +59,11 @@ struct Control {
     left: bool,
 }
 
-/// What the driver keeps of a plugin beside the machine.
-struct Entry {
-    settings: Arc<RunSettings>,
-    door: Arc<Door>,
-    runs: BTreeMap<Generation, ActiveRun>,
-    last_exit: Option<ExitRecord>,
-    describe_took: Option<Duration>,
-    init_took: Option<Duration>,
-    described: bool,
-}
-
-struct ActiveRun {
-    commands: mpsc::Sender<run::Command>,
-    door: Arc<RunDoor>,
-    described: bool,
-    /// It was sent `init`.
-    initialised: bool,
-}
-
 enum Turn {
     Command(Option<Command>),
     Fact(Report),
     Tick,
+    ChildEnded,
 }
 
 /// Runs until everything is down, or until nobody holds a handle any more.
@@ -91,6 +78,7 @@ pub(super) async fn run(
     let mut control = Control {
         machine: Supervisor::new(salt),
         entries: BTreeMap::new(),
+        revision: Revision::default(),
         host,
         spawner,
         facts,
@@ -101,11 +89,13 @@ pub(super) async fn run(
         left: false,
     };
     let mut commands_open = true;
+    let mut children = children(&control);
     while !control.left {
         let turn = tokio::select! {
             command = commands.recv(), if commands_open => Turn::Command(command),
             Some(report) = reports.recv() => Turn::Fact(report),
             () = until(control.machine.deadline()) => Turn::Tick,
+            () = next_child(&mut children) => Turn::ChildEnded,
         };
         match turn {
             Turn::Command(Some(command)) => control.obey(command),
@@ -116,10 +106,33 @@ pub(super) async fn run(
             }
             Turn::Fact(report) => control.learn(report),
             Turn::Tick => control.step(Event::Tick),
+            Turn::ChildEnded => control.spawner.reap_orphans(),
         }
         control.answer_waiters();
     }
+    control.spawner.close().await;
     control.say_goodbye();
+}
+
+/// Tells when a child has ended, where orphans come to this process and must be reaped by it.
+fn children(control: &Control) -> Option<Signal> {
+    if !launcher::adopts_orphans() {
+        return None;
+    }
+    let listening = signal(SignalKind::child());
+    if let Err(error) = &listening {
+        tracing::warn!(%error, "ended orphans are reaped late");
+    }
+    // Some may have come before anybody listened.
+    control.spawner.reap_orphans();
+    listening.ok()
+}
+
+async fn next_child(children: &mut Option<Signal>) {
+    match children {
+        Some(children) => drop(children.recv().await),
+        None => std::future::pending().await,
+    }
 }
 
 impl Control {
@@ -150,15 +163,11 @@ impl Control {
                 self.waiters.push(Waiter::new(goals, Reply::Stopped(reply)));
             }
             Command::Reload { plugin, reply } => {
-                let up = self.machine.view(&plugin).is_some_and(|view| view.wanted_up);
-                let goals = match up {
-                    true => self.started_goals(std::slice::from_ref(&plugin), true),
-                    false => vec![(plugin.clone(), Goal::Described)],
-                };
-                if let Some(entry) = self.entries.get_mut(&plugin) {
-                    entry.described = false;
-                }
-                self.step(Event::Reload(plugin));
+                let goal = self.reload(&plugin);
+                self.waiters.push(Waiter::new(vec![(plugin, goal)], Reply::Views(reply)));
+            }
+            Command::Settled { plugins, reply } => {
+                let goals = plugins.into_iter().map(|plugin| (plugin, Goal::Settled)).collect();
                 self.waiters.push(Waiter::new(goals, Reply::Views(reply)));
             }
             Command::Describe { plugins, reply } => {
@@ -186,50 +195,57 @@ impl Control {
         }
     }
 
+    /// Takes a plugin up anew; says when that is done.
+    fn reload(&mut self, plugin: &PluginName) -> Goal {
+        let before = self.machine.view(plugin);
+        let serving = before.as_ref().is_some_and(|view| view.accepts_calls);
+        let goal = match before {
+            Some(view) if serving || !view.wanted_up => Goal::Settled,
+            _ => self.started_goal(plugin, true),
+        };
+        if let Some(entry) = self.entries.get_mut(plugin).filter(|_| !serving) {
+            entry.described = false;
+        }
+        self.step(Event::Reload(plugin.clone()));
+        goal
+    }
+
     /// A start is done when the plugin is ready or at rest; a restart needs a newer run.
     fn started_goals(&self, plugins: &[PluginName], newer: bool) -> Vec<(PluginName, Goal)> {
-        let goal = |plugin: &PluginName| {
-            let view = self.machine.view(plugin);
-            let after = match view {
-                Some(view) if newer || !view.accepts_calls => view.generation,
-                _ => Generation(0),
-            };
-            // A run that is on its way up already will do for a start.
-            let coming = !newer && view_state(&self.machine, plugin) == Some(PluginState::Starting);
-            (plugin.clone(), Goal::Started { after: if coming { Generation(0) } else { after } })
+        plugins.iter().map(|plugin| (plugin.clone(), self.started_goal(plugin, newer))).collect()
+    }
+
+    fn started_goal(&self, plugin: &PluginName, newer: bool) -> Goal {
+        let view = self.machine.view(plugin);
+        // A run that is on its way up already will do for a start.
+        let coming = !newer && view.as_ref().is_some_and(|view| view.state == PluginState::Starting);
+        let after = match view {
+            Some(view) if (newer || !view.accepts_calls) && !coming => view.generation,
+            _ => Generation(0),
         };
-        plugins.iter().map(goal).collect()
+        Goal::Started { after }
     }
 
     fn configure(&mut self, plugins: Vec<PluginSpec>) {
         let mut specs = Vec::with_capacity(plugins.len());
-        for PluginSpec { spec, settings } in plugins {
+        self.revision.0 += 1;
+        for PluginSpec { mut spec, settings } in plugins {
             let declared = spec.declared.is_some();
-            let settings = Arc::new(settings);
-            match self.entries.get_mut(&spec.name) {
-                Some(entry) => {
-                    entry.door.set_queue_length(settings.queue_length);
-                    entry.settings = settings;
-                    entry.described |= declared;
-                }
-                None => {
-                    let door = Arc::new(Door::new(spec.name.clone(), settings.queue_length));
-                    let entry = Entry {
-                        settings,
-                        door,
-                        runs: BTreeMap::new(),
-                        last_exit: None,
-                        describe_took: None,
-                        init_took: None,
-                        described: declared,
-                    };
-                    self.entries.insert(spec.name.clone(), entry);
-                }
-            }
+            let entry = self
+                .entries
+                .entry(spec.name.clone())
+                .or_insert_with(|| Entry::new(&spec.name, &settings, declared));
+            entry.described |= declared;
+            spec.revision = entry.revise(settings, self.revision);
             specs.push(spec);
         }
         self.publish_doors();
         self.step(Event::Configured(specs));
+        for (name, entry) in &mut self.entries {
+            if let Some(plugin) = self.machine.plugin(name) {
+                entry.keep(plugin.revisions());
+            }
+        }
     }
 
     fn publish_doors(&self) {
@@ -240,6 +256,7 @@ impl Control {
     fn learn(&mut self, report: Report) {
         let Report { plugin, generation, fact, exit, took } = report;
         let ends = matches!(fact, Fact::Exited(_) | Fact::NotSpawned { .. });
+        let reconfigured = matches!(fact, Fact::Reconfigured);
         if let Some(entry) = self.entries.get_mut(&plugin) {
             match &fact {
                 Fact::Described(_) => {
@@ -253,17 +270,45 @@ impl Control {
                 _ => {}
             }
             if ends {
-                let run = entry.runs.remove(&generation);
-                // That a process ended which only was to be described says nothing about the plugin.
-                let told = run.is_none_or(|run| run.initialised || !run.described);
-                entry.last_exit = exit.filter(|_| told).or(entry.last_exit.take());
+                if let Some(exit) = &exit {
+                    tracing::info!(%plugin, generation = generation.0, exit = exit.report().text, "ended");
+                }
+                entry.ended(generation, exit);
             }
         }
         self.step(Event::Fact(plugin.clone(), generation, fact));
+        self.promote(&plugin);
+        if reconfigured {
+            self.host.event(&plugin, generation, RunEvent::Reconfigured);
+        }
         if ends && !self.leaving.is_empty() {
             let view = self.machine.view(&plugin);
             self.ended.push(stopped(&plugin, Some(generation), view.as_ref()));
         }
+    }
+
+    /// Registers what a candidate declares once it is the plugin's run: it took over, or the run
+    /// that it was to take over from has died.
+    fn promote(&mut self, plugin: &PluginName) {
+        let Some(view) = self.machine.view(plugin).filter(|view| view.replacing.is_none()) else { return };
+        let Some(entry) = self.entries.get(plugin) else { return };
+        let Some(run) = entry.runs.get(&view.generation) else { return };
+        if let Some(manifest) = run.door.stop_being_candidate()
+            && let Err(reason) = self.host.described(plugin, view.generation, &manifest, Standing::Serving)
+        {
+            tracing::error!(%plugin, reason, "a manifest that was accepted is refused");
+        }
+    }
+
+    /// Hands the calls over to a run that is ready to take them.
+    fn switch(&mut self, plugin: &PluginName, from: Generation) {
+        self.promote(plugin);
+        let Some(view) = self.view(plugin) else { return };
+        tracing::info!(%plugin, from = from.0, generation = view.view.generation.0, "replaced");
+        if let Some(entry) = self.entries.get(plugin) {
+            entry.door.publish(entry.availability(&view));
+        }
+        self.host.event(plugin, view.view.generation, RunEvent::Replaced { from });
     }
 
     fn step(&mut self, event: Event) {
@@ -275,24 +320,31 @@ impl Control {
 
     fn perform(&mut self, action: Action) {
         match action {
-            Action::Spawn(plugin, generation) => self.spawn(plugin, generation),
+            Action::Spawn(plugin, generation, revision) => self.spawn(plugin, generation, revision),
+            Action::Switch { plugin, from, to: _ } => self.switch(&plugin, from),
+            Action::Reconfigure(plugin, generation, revision) => {
+                let settings = self.entries.get(&plugin).and_then(|entry| entry.settings.get(&revision));
+                if let Some(config) = settings.map(|settings| Arc::clone(&settings.config)) {
+                    self.tell(&plugin, generation, setup::Command::Reconfigure(config));
+                }
+            }
             Action::Init(plugin, generation) => {
                 if let Some(run) =
                     self.entries.get_mut(&plugin).and_then(|entry| entry.runs.get_mut(&generation))
                 {
                     run.initialised = true;
                 }
-                self.tell(&plugin, generation, run::Command::Init);
+                self.tell(&plugin, generation, setup::Command::Init);
             }
-            Action::Drain(plugin, generation) => self.tell(&plugin, generation, run::Command::Drain),
+            Action::Drain(plugin, generation) => self.tell(&plugin, generation, setup::Command::Drain),
             Action::AskToLeave(plugin, generation, reason, grace) => {
-                self.tell(&plugin, generation, run::Command::AskToLeave(reason, grace));
+                self.tell(&plugin, generation, setup::Command::AskToLeave(reason, grace));
             }
             Action::CloseStdin(plugin, generation) => {
-                self.tell(&plugin, generation, run::Command::CloseStdin)
+                self.tell(&plugin, generation, setup::Command::CloseStdin)
             }
-            Action::Terminate(plugin, generation) => self.tell(&plugin, generation, run::Command::Terminate),
-            Action::Kill(plugin, generation) => self.tell(&plugin, generation, run::Command::Kill),
+            Action::Terminate(plugin, generation) => self.tell(&plugin, generation, setup::Command::Terminate),
+            Action::Kill(plugin, generation) => self.tell(&plugin, generation, setup::Command::Kill),
             Action::Abandon(plugin, generation) => {
                 tracing::error!(%plugin, generation = generation.0, "SIGKILL did not end its process");
             }
@@ -306,42 +358,37 @@ impl Control {
         }
     }
 
-    fn spawn(&mut self, plugin: PluginName, generation: Generation) {
+    fn spawn(&mut self, plugin: PluginName, generation: Generation, revision: Revision) {
+        let candidate = self.machine.view(&plugin).is_some_and(|view| view.replacing == Some(generation));
         let Some(entry) = self.entries.get_mut(&plugin) else {
             tracing::error!(%plugin, "the machine spawns what is not configured");
+            return;
+        };
+        let settings = entry.settings.get(&revision).or_else(|| entry.settings.values().last());
+        let Some(settings) = settings.map(Arc::clone) else {
+            tracing::error!(%plugin, "a run has no settings");
             return;
         };
         let (commands, run_commands) = mpsc::channel(RUN_COMMANDS);
         // As many calls as there can be lanes: a call with a lane always finds room.
         let (calls, run_calls) = mpsc::channel(CONCURRENCY_MAX as usize);
-        let (ring, abandoned) = mpsc::channel(1);
-        let door = Arc::new(RunDoor {
-            generation,
-            lanes: Arc::new(Semaphore::new(0)),
-            calls,
-            abandoned: ring,
-            concurrency: AtomicU32::new(1),
-            in_flight: AtomicU32::new(0),
-            stray_lines: AtomicU64::new(0),
-            unmatched_answers: AtomicU64::new(0),
-        });
+        let door = Arc::new(RunDoor::new(generation, calls, candidate));
         let parts = RunParts {
             plugin,
             generation,
-            settings: Arc::clone(&entry.settings),
+            settings,
             host: Arc::clone(&self.host),
             door: Arc::clone(&door),
             facts: self.facts.clone(),
             spawner: self.spawner.clone(),
             commands: run_commands,
             calls: run_calls,
-            abandoned,
         };
         entry.runs.insert(generation, ActiveRun { commands, door, described: false, initialised: false });
         tokio::spawn(run::run(parts));
     }
 
-    fn tell(&self, plugin: &PluginName, generation: Generation, command: run::Command) {
+    fn tell(&self, plugin: &PluginName, generation: Generation, command: setup::Command) {
         let run = self.entries.get(plugin).and_then(|entry| entry.runs.get(&generation));
         if let Some(run) = run
             && let Err(error) = run.commands.try_send(command)
@@ -357,7 +404,7 @@ impl Control {
         };
         tracing::info!(%plugin, ?state, generation = view.view.generation.0, reason = view.reason, "entered");
         if let Some(entry) = self.entries.get(plugin) {
-            entry.door.publish(availability(&view, entry));
+            entry.door.publish(entry.availability(&view));
         }
         let event = RunEvent::Entered { state, reason: view.reason };
         self.host.event(plugin, view.view.generation, event);
@@ -365,23 +412,7 @@ impl Control {
 
     fn view(&self, plugin: &PluginName) -> Option<PluginView> {
         let view = self.machine.view(plugin)?;
-        let entry = self.entries.get(plugin)?;
-        let run = entry.runs.get(&view.generation).map(|run| &run.door);
-        let count = |counter: fn(&RunDoor) -> u64| run.map_or(0, |run| counter(run));
-        let narrow = |wide: u64| u32::try_from(wide).unwrap_or(u32::MAX);
-        Some(PluginView {
-            name: plugin.clone(),
-            reason: reason(&view, entry),
-            last_exit: entry.last_exit.clone(),
-            describe_took: entry.describe_took,
-            init_took: entry.init_took,
-            concurrency: narrow(count(|run| u64::from(run.concurrency.load(Ordering::Relaxed)))).max(1),
-            in_flight: narrow(count(|run| u64::from(run.in_flight.load(Ordering::Relaxed)))),
-            queued: entry.door.waiting(),
-            stray_lines: count(|run| run.stray_lines.load(Ordering::Relaxed)),
-            unmatched_answers: count(|run| run.unmatched_answers.load(Ordering::Relaxed)),
-            view,
-        })
+        Some(self.entries.get(plugin)?.view(plugin, view))
     }
 
     fn graph(&self) -> GraphView {
@@ -430,39 +461,4 @@ impl Control {
             let _gone = reply.send(self.ended.clone());
         }
     }
-}
-
-fn view_state(machine: &Supervisor, plugin: &PluginName) -> Option<PluginState> {
-    machine.view(plugin).map(|view| view.state)
-}
-
-fn availability(view: &PluginView, entry: &Entry) -> Availability {
-    let run = entry.runs.get(&view.view.generation).filter(|_| view.view.accepts_calls);
-    match run {
-        Some(run) => Availability::Open(Arc::clone(&run.door)),
-        None if view.view.waits => Availability::Wait { state: view.view.state, reason: view.reason.clone() },
-        None => {
-            let now = || (view.view.state, view.reason.clone());
-            let (state, reason) = view.view.heading.clone().unwrap_or_else(now);
-            Availability::Shut { state, reason }
-        }
-    }
-}
-
-/// The machine's reason, with the last words of the run that it is about.
-fn reason(view: &View, entry: &Entry) -> Option<String> {
-    let reason = view.reason.clone()?;
-    if !matches!(view.state, PluginState::Backoff | PluginState::Failed) {
-        return Some(reason);
-    }
-    let last = entry.last_exit.as_ref().filter(|last| last.generation == view.generation);
-    let words = last.and_then(|last| match (last.stderr_tail.last(), &last.first_stray) {
-        (Some(line), _) => Some(format!("last line on stderr: {line}")),
-        (None, Some(line)) if !entry.described => Some(format!("not a plugin? first line on stdout: {line}")),
-        (None, _) => None,
-    });
-    Some(match words {
-        Some(words) => format!("{reason}; {words}"),
-        None => reason,
-    })
 }

@@ -4,19 +4,21 @@
 //! call waits in line outside any run: when a run ends its lanes close, and whoever waited for
 //! one waits for the next run, within its own deadlines.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use plugd_protocol::control::PluginState;
 use plugd_protocol::{CallId, OperationName, PluginName, RpcError};
 use serde_json::value::RawValue;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::{sleep_until, timeout_at};
 
+use super::clock::Deadline;
 use super::control::Command;
 use super::exit::ExitRecord;
-use super::host::Lineage;
+use super::host::{Lineage, Standing};
 use crate::machine::{Generation, StopReason};
 
 /// One plugin, as its callers see it.
@@ -47,11 +49,17 @@ pub(crate) struct RunDoor {
     pub(crate) lanes: Arc<Semaphore>,
     pub(crate) calls: mpsc::Sender<RunCall>,
     /// Rung when a caller has gone away; the run then looks which. One ring stands for all.
-    pub(crate) abandoned: mpsc::Sender<()>,
+    pub(crate) abandoned: Notify,
     pub(crate) concurrency: AtomicU32,
     pub(crate) in_flight: AtomicU32,
     pub(crate) stray_lines: AtomicU64,
     pub(crate) unmatched_answers: AtomicU64,
+    /// Whether it is to take over from the run that serves, and has not yet.
+    candidate: AtomicBool,
+    /// What a candidate declares, until it takes over.
+    manifest: Mutex<Option<Box<RawValue>>>,
+    /// What its process is held to, and what not, as what and how or why.
+    held: Mutex<(BTreeMap<String, String>, BTreeMap<String, String>)>,
 }
 
 /// How long a caller waits before its call runs.
@@ -88,6 +96,8 @@ pub struct CallRequest {
     pub stall_timeout: Option<Duration>,
     /// No longer than this, however late it is handed over.
     pub hard_deadline: Option<Instant>,
+    /// Nor longer than the calls that wait for it.
+    pub inherited: Option<Deadline>,
     /// The plugins it has come through.
     pub lineage: Lineage,
 }
@@ -203,6 +213,63 @@ pub struct Heard {
 }
 
 impl RunDoor {
+    pub(crate) fn new(
+        generation: Generation,
+        calls: mpsc::Sender<RunCall>,
+        candidate: bool,
+    ) -> RunDoor {
+        RunDoor {
+            generation,
+            lanes: Arc::new(Semaphore::new(0)),
+            calls,
+            abandoned: Notify::new(),
+            concurrency: AtomicU32::new(1),
+            in_flight: AtomicU32::new(0),
+            stray_lines: AtomicU64::new(0),
+            unmatched_answers: AtomicU64::new(0),
+            candidate: AtomicBool::new(candidate),
+            manifest: Mutex::default(),
+            held: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn standing(&self) -> Standing {
+        if self.candidate.load(Ordering::Relaxed) { Standing::Candidate } else { Standing::Serving }
+    }
+
+    /// Keeps what a candidate declares.
+    pub(crate) fn keep_manifest(&self, manifest: &RawValue) {
+        *lock(&self.manifest) = Some(manifest.to_owned());
+    }
+
+    /// What a candidate declares, while it is one.
+    pub(crate) fn manifest(&self) -> Option<Box<RawValue>> {
+        lock(&self.manifest).clone()
+    }
+
+    /// It serves from now on; what it declared comes back, once, to be registered.
+    pub(crate) fn stop_being_candidate(&self) -> Option<Box<RawValue>> {
+        self.candidate.store(false, Ordering::Relaxed);
+        lock(&self.manifest).take()
+    }
+
+    /// What its process is held to, and what not.
+    pub(crate) fn enforced(&self) -> (BTreeMap<String, String>, BTreeMap<String, String>) {
+        lock(&self.held).clone()
+    }
+
+    /// Takes note of what its process is held to, and what not.
+    pub(crate) fn hold(&self, enforced: BTreeMap<String, String>, not_enforced: BTreeMap<String, String>) {
+        *lock(&self.held) = (enforced, not_enforced);
+    }
+
+    /// Takes note that its process is not held to something after all.
+    pub(crate) fn let_go(&self, what: String, why: String) {
+        let mut held = lock(&self.held);
+        held.0.remove(&what);
+        held.1.insert(what, why);
+    }
+
     /// What was heard in this run so far.
     pub(crate) fn heard(&self) -> Heard {
         Heard {
@@ -266,8 +333,7 @@ struct AbandonBell<'a> {
 impl Drop for AbandonBell<'_> {
     fn drop(&mut self) {
         if self.armed {
-            // Full: it will look anyway. Closed: there is nobody left to tell.
-            let _rung = self.run.abandoned.try_send(());
+            self.run.abandoned.notify_one();
         }
     }
 }
@@ -358,6 +424,11 @@ impl Door {
             }
         }
     }
+}
+
+/// Each holder only moves a value in or out: a panic elsewhere leaves it whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Counts a caller as waiting for as long as it lives.

@@ -16,6 +16,8 @@ pub struct ExitRecord {
     pub exit: Exit,
     /// When.
     pub at: UnixMillis,
+    /// Whether the kernel ended it because its memory was used up.
+    pub oom: bool,
     /// The last lines on its stderr.
     pub stderr_tail: Vec<String>,
     /// The first line on its stdout that was no message.
@@ -26,9 +28,14 @@ impl ExitRecord {
     /// The end with the last line of stderr, for the message of a failed call.
     pub fn with_last_words(&self) -> String {
         match self.stderr_tail.last() {
-            Some(line) => format!("{}; its last line on stderr: {line}", self.exit),
-            None => self.exit.to_string(),
+            Some(line) => format!("{}; its last line on stderr: {line}", self.text()),
+            None => self.text(),
         }
+    }
+
+    fn text(&self) -> String {
+        let oom = if self.oom { " for using up its memory" } else { "" };
+        format!("{}{oom}", self.exit)
     }
 
     /// The record as the control API gives it.
@@ -39,11 +46,11 @@ impl ExitRecord {
         };
         ExitReport {
             generation: self.generation.0,
-            text: self.exit.to_string(),
+            text: self.text(),
             code,
             signal,
             at: self.at,
-            oom: false,
+            oom: self.oom,
             stderr_tail: self.stderr_tail.clone(),
         }
     }

@@ -3,20 +3,24 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Instant;
 
 use plugd_protocol::control::{LogEntry, PluginState};
+use plugd_protocol::plugin::{HostAskResult, Question};
 use plugd_protocol::{CallId, PluginName, RpcError};
 use serde_json::value::RawValue;
 
+use super::clock::{Clock, Deadline};
 use crate::machine::{Declared, Generation};
 
-/// The embedding side: takes manifests, log lines and events, and runs `host/call`s.
+/// The embedding side: takes manifests, log lines and events, runs `host/call`s and asks people.
 ///
-/// Except for [`Host::call`], methods are called from the tasks that serve plugins and must
+/// Except for [`Host::call`] and [`Host::ask`], methods are called from the tasks that serve plugins and must
 /// return at once.
 pub trait Host: Send + Sync + 'static {
     /// Takes a manifest as `describe` answered it; what it says about the plugin's life comes back.
+    ///
+    /// The manifest of a [`Standing::Candidate`] is only looked at: it comes again, as that of the
+    /// serving run, when the candidate takes over.
     ///
     /// # Errors
     /// The reason for which the manifest is refused; the plugin is disabled with it.
@@ -25,13 +29,20 @@ pub trait Host: Send + Sync + 'static {
         plugin: &PluginName,
         generation: Generation,
         manifest: &RawValue,
+        standing: Standing,
     ) -> Result<Accepted, String>;
 
-    /// The configuration to send with `init`, defaults filled in.
+    /// The configuration to send with `init` or `reload`: as written, defaults filled in from the
+    /// schema of this manifest, or of the one taken last.
     ///
     /// # Errors
     /// The reason for which it does not fit; the plugin is disabled with it.
-    fn init_config(&self, plugin: &PluginName) -> Result<Box<RawValue>, String>;
+    fn init_config(
+        &self,
+        plugin: &PluginName,
+        written: &serde_json::Value,
+        manifest: Option<&RawValue>,
+    ) -> Result<Box<RawValue>, String>;
 
     /// Takes a line of a plugin's log.
     fn log(&self, entry: LogEntry);
@@ -41,6 +52,9 @@ pub trait Host: Send + Sync + 'static {
 
     /// Runs a `host/call`; dropping the future cancels it.
     fn call(&self, call: HostCall) -> Pin<Box<dyn Future<Output = Result<HostReply, RpcError>> + Send>>;
+
+    /// Asks the person behind a call; dropping the future takes the questions back.
+    fn ask(&self, ask: HostAsk) -> Pin<Box<dyn Future<Output = Result<HostAskResult, RpcError>> + Send>>;
 }
 
 /// What an accepted manifest means for the plugin's life and calls.
@@ -50,6 +64,17 @@ pub struct Accepted {
     pub declared: Declared,
     /// How many calls it takes at once.
     pub concurrency: u32,
+    /// Whether it answers `ping`.
+    pub ping: bool,
+}
+
+/// What a run is to its plugin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Standing {
+    /// The one that serves, or will.
+    Serving,
+    /// About to take over from the one that serves.
+    Candidate,
 }
 
 /// Something that happened to a plugin or one of its calls.
@@ -78,6 +103,13 @@ pub enum RunEvent {
     },
     /// The plugin says that its manifest changed.
     ManifestChanged,
+    /// A new run has taken over from this one.
+    Replaced {
+        /// The run that served until now.
+        from: Generation,
+    },
+    /// A new configuration is in use, without a new process.
+    Reconfigured,
     /// The plugin was removed from the configuration and is gone.
     Forgotten,
 }
@@ -87,10 +119,12 @@ pub enum RunEvent {
 pub struct HostCall {
     /// Who calls.
     pub plugin: PluginName,
+    /// The call it belongs to, if there is one.
+    pub belongs_to: Option<CallId>,
     /// On whose behalf.
     pub lineage: Lineage,
-    /// When the outermost deadline passes, if there is one.
-    pub deadline: Option<Instant>,
+    /// When that call must have ended, by its clock.
+    pub deadline: Option<Deadline>,
     /// What is called.
     pub operation: String,
     /// With what.
@@ -113,6 +147,17 @@ pub struct HostReply {
     pub call_id: CallId,
 }
 
+/// Questions of a plugin to the person behind one of its calls.
+#[derive(Debug)]
+pub struct HostAsk {
+    /// Who asks.
+    pub plugin: PluginName,
+    /// On behalf of which call.
+    pub call_id: CallId,
+    /// What: at least one question, each with a name of its own.
+    pub questions: Vec<Question>,
+}
+
 /// The plugins a call has come through, outermost first.
 #[derive(Debug, Clone, Default)]
 pub struct Lineage(Option<Arc<Link>>);
@@ -121,13 +166,15 @@ pub struct Lineage(Option<Arc<Link>>);
 struct Link {
     plugin: PluginName,
     outer: Lineage,
+    /// The clock of the call to that plugin.
+    clock: Clock,
 }
 
 impl Lineage {
     /// The same lineage with one more plugin, through which the call now goes.
     #[must_use]
     pub fn through(&self, plugin: PluginName) -> Lineage {
-        Lineage(Some(Arc::new(Link { plugin, outer: self.clone() })))
+        Lineage(Some(Arc::new(Link { plugin, outer: self.clone(), clock: Clock::default() })))
     }
 
     /// How many plugins it has come through.
@@ -135,17 +182,26 @@ impl Lineage {
         self.iter().count()
     }
 
-    /// Whether it has come through this plugin.
-    pub fn contains(&self, plugin: &PluginName) -> bool {
-        self.iter().any(|link| link == plugin)
+    /// How many of the calls it has come through are with this plugin.
+    pub fn times_through(&self, plugin: &PluginName) -> usize {
+        self.iter().filter(|link| *link == plugin).count()
+    }
+
+    /// The clocks of its calls, innermost first.
+    pub(super) fn clocks(&self) -> impl Iterator<Item = &Clock> {
+        self.links().map(|link| &link.clock)
     }
 
     fn iter(&self) -> impl Iterator<Item = &PluginName> {
+        self.links().map(|link| &link.plugin)
+    }
+
+    fn links(&self) -> impl Iterator<Item = &Link> {
         let mut at = self.0.as_deref();
         std::iter::from_fn(move || {
             let link = at?;
             at = link.outer.0.as_deref();
-            Some(&link.plugin)
+            Some(link)
         })
     }
 }

@@ -1,26 +1,24 @@
-//! What a plugin writes: its answers, notifications and requests, and what is none of these.
+//! What a plugin writes: its answers and notifications, and what is no message.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use plugd_protocol::control::{LogEntry, LogStream};
-use plugd_protocol::error::rpc_code;
-use plugd_protocol::message::{
-    Answer, Message, NotAMessage, host_id, id_in_head, whole_result, write_error, write_request, write_result,
-};
+use plugd_protocol::control::LogStream;
+use plugd_protocol::message::{Answer, Message, NotAMessage, host_id, id_in_head, write_request};
 use plugd_protocol::plugin::{
-    CallContext, CallParams, HostCallParams, LogLevel, LogParams, PartialParams, ProgressParams, method,
+    CallContext, CallParams, LogLevel, LogParams, PartialParams, ProgressParams, method,
 };
 use plugd_protocol::{CallId, Decoder, Frame, RpcError};
 use serde_json::value::RawValue;
-use tokio::sync::oneshot;
 
+use super::clock::Deadline;
 use super::door::{Answered, RunCall, RunFailure};
-use super::host::{HostCall, RunEvent};
-use super::in_flight::{Call, Stall};
-use super::log_lines::{Spend, text_of, unix_now};
-use super::run::{HOST_CALLS_MAX, HostAnswer, Run, Setup};
+use super::host::RunEvent;
+use super::in_flight::{Call, Deadlines, Holds, Stall};
+use super::log_lines::text_of;
+use super::run::Run;
+use super::setup::Setup;
+use crate::launcher;
 use crate::machine::Fact;
 
 /// So many lines in a row that are no messages are a violation.
@@ -30,6 +28,7 @@ impl Run {
     /// Handles every frame that is complete.
     pub(super) fn read_frames(&mut self, decoder: &mut Decoder) {
         while let Some(frame) = decoder.next_frame() {
+            self.frames_in_a_row += 1;
             match frame {
                 Frame::Line(line) => self.read_line(line),
                 Frame::TooLong { head } => self.read_too_long(head),
@@ -96,39 +95,9 @@ impl Run {
                 self.setup = None;
                 self.read_setup(setup, line, answer.err());
             }
+            _ if self.health.as_mut().is_some_and(|health| health.answered(id, Instant::now())) => {}
             _ => self.unmatched(given),
         }
-    }
-
-    fn read_setup(&mut self, setup: Setup, line: &[u8], error: Option<RpcError>) {
-        // To know neither `init` nor `shutdown` is to have nothing to do there.
-        let error =
-            error.filter(|error| setup == Setup::Describe || error.code != rpc_code::METHOD_NOT_FOUND);
-        let fact = match (setup, error) {
-            (Setup::Describe, Some(error)) => Fact::DescribeRefused { reason: error.message },
-            (Setup::Describe, None) => match whole_result(line) {
-                Err(error) => Fact::DescribeRefused { reason: error.to_string() },
-                Ok(manifest) => match self.host.described(&self.plugin, self.generation, manifest) {
-                    Err(reason) => Fact::DescribeRefused { reason },
-                    Ok(accepted) => {
-                        self.described = true;
-                        self.door.concurrency.store(accepted.concurrency, Ordering::Relaxed);
-                        Fact::Described(accepted.declared)
-                    }
-                },
-            },
-            (Setup::Init, Some(error)) => {
-                Fact::InitRefused { reason: format!("init failed: {}", error.message) }
-            }
-            (Setup::Init, None) => {
-                self.ready = true;
-                self.note_idle();
-                self.door.lanes.add_permits(self.door.concurrency.load(Ordering::Relaxed) as usize);
-                Fact::Initialised
-            }
-            (Setup::Shutdown, _) => Fact::ShutdownAnswered,
-        };
-        self.report(fact);
     }
 
     /// Counts an answer that nobody waits for: late, unknown, or given twice.
@@ -164,11 +133,19 @@ impl Run {
                 }
                 Err(error) => self.unreadable(name, &error),
             },
-            method::MANIFEST_CHANGED => {
-                self.host.event(&self.plugin, self.generation, RunEvent::ManifestChanged);
-            }
+            launcher::FAILED | launcher::NOTE if !self.described => self.read_launcher(name, params),
+            method::MANIFEST_CHANGED => self.manifest_changed(),
             // What is not known is tolerated: the plugin may be newer than this host.
             _ => {}
+        }
+    }
+
+    /// Takes what the launcher says before the plugin's own program runs.
+    fn read_launcher(&mut self, name: &str, params: &str) {
+        if name == launcher::FAILED {
+            self.not_launched = serde_json::from_str(params).ok().map(|launcher::Failed { errno }| errno);
+        } else if let Ok(launcher::Note { what, why }) = serde_json::from_str(params) {
+            self.door.let_go(what, why);
         }
     }
 
@@ -180,9 +157,7 @@ impl Run {
             return;
         };
         if let Some(call) = self.calls.by_call_id(&call_id).filter(|call| call.cancelled.is_none()) {
-            if let Some(stall) = &mut call.stall {
-                stall.at = Instant::now() + stall.allowed;
-            }
+            call.progressed(Instant::now());
             let params = params.to_owned();
             self.host.event(&self.plugin, self.generation, RunEvent::Progress { call_id, params });
         }
@@ -193,126 +168,18 @@ impl Run {
         self.log_in_call(LogStream::Runtime, LogLevel::Warn, text);
     }
 
-    fn read_request(&mut self, id: &RawValue, name: &str, params: Option<&RawValue>) {
-        if name == method::DESCRIBE && !self.described {
-            self.setup = None;
-            let reason = "it gives back what it is sent: not a plugin".to_owned();
-            return self.report(Fact::DescribeRefused { reason });
-        }
-        let params = params.map_or("{}", RawValue::get);
-        let refused = match name {
-            method::HOST_CALL => match serde_json::from_str::<HostCallParams<'_>>(params) {
-                Ok(params) => self.host_call(id, params).err(),
-                Err(error) => Some(RpcError::new(rpc_code::INVALID_PARAMS, error.to_string())),
-            },
-            _ => {
-                let message = format!("the host has no method {name:?}");
-                Some(RpcError::new(rpc_code::METHOD_NOT_FOUND, message))
-            }
-        };
-        if let Some(error) = refused {
-            self.answer_plugin(id, Err(error));
-        }
-    }
-
-    fn host_call(&mut self, id: &RawValue, params: HostCallParams<'_>) -> Result<(), RpcError> {
-        let invalid = |message: &str| RpcError::new(rpc_code::INVALID_PARAMS, message);
-        if Arc::strong_count(&self.outside) > HOST_CALLS_MAX {
-            return Err(RpcError::new(
-                rpc_code::HOST_CALL_FAILED,
-                format!("{HOST_CALLS_MAX} host/calls of this plugin are already in flight"),
-            ));
-        }
-        let parent = match &params.call_id {
-            Some(call_id) => Some(
-                self.calls
-                    .by_call_id(call_id)
-                    .ok_or_else(|| invalid("no call with that call_id is in flight"))?,
-            ),
-            None if self.calls.len() > 1 => {
-                return Err(invalid("several calls are in flight: say which by call_id"));
-            }
-            None => self.calls.only(),
-        };
-        let mut call = HostCall {
-            plugin: self.plugin.clone(),
-            lineage: super::host::Lineage::default(),
-            deadline: None,
-            operation: params.operation.into_owned(),
-            arguments: params.arguments.map(ToOwned::to_owned),
-            session: None,
-            traceparent: None,
-        };
-        if let Some(parent) = &parent {
-            call.lineage = parent.lineage.clone();
-            call.deadline = Some(parent.deadline);
-            call.session.clone_from(&parent.session);
-            call.traceparent.clone_from(&parent.traceparent);
-        }
-        let answers = self.host_answers.clone();
-        let id = id.to_owned();
-        let answered = self.host.call(call);
-        let outside = Arc::clone(&self.outside);
-        let parent_ended = parent.map(|parent| {
-            let (held, ended) = oneshot::channel();
-            parent.host_calls.retain(|other| !other.is_closed());
-            parent.host_calls.push(held);
-            ended
-        });
-        tokio::spawn(async move {
-            let cancelled = async {
-                match parent_ended {
-                    Some(ended) => drop(ended.await),
-                    None => std::future::pending().await,
-                }
-            };
-            let outcome = tokio::select! {
-                outcome = answered => outcome,
-                () = cancelled => {
-                    Err(RpcError::new(rpc_code::CANCELLED, "the call that this one belongs to is over"))
-                }
-            };
-            drop(outside);
-            // A run that has ended needs no answer.
-            let _gone = answers.send(HostAnswer { id, outcome }).await;
-        });
-        Ok(())
-    }
-
-    /// Sends back what another plugin answered.
-    pub(super) fn send_host_answer(&mut self, answer: HostAnswer) {
-        match answer.outcome {
-            Ok(reply) => self.answer_plugin(&answer.id, Ok(&reply)),
-            Err(error) => self.answer_plugin(&answer.id, Err(error)),
-        }
-    }
-
-    fn answer_plugin(&mut self, id: &RawValue, outcome: Result<&super::host::HostReply, RpcError>) {
-        let buffer = self.outbound.buffer();
-        let before = buffer.len();
-        let written = match &outcome {
-            Ok(reply) => write_result(buffer, id, reply),
-            Err(error) => write_error(buffer, id, error),
-        };
-        if buffer.len() - before > self.settings.frame_limit {
-            buffer.truncate(before);
-            let message =
-                format!("the answer is above the frame limit of {} bytes", self.settings.frame_limit);
-            return self.answer_plugin(id, Err(RpcError::new(rpc_code::HOST_CALL_FAILED, message)));
-        }
-        if let Err(error) = written {
-            tracing::error!(plugin = %self.plugin, %error, "an answer cannot be written");
-        }
-    }
-
     /// Writes a call into the pipe and notes it as in flight.
     pub(super) fn send_call(&mut self, now: Instant, id: u64, call: RunCall) {
         let RunCall { request, reply, lane } = call;
         if reply.is_closed() {
             return;
         }
+        let lineage = request.lineage.through(self.plugin.clone());
         let run_ends = now + request.timeout;
-        let deadline = request.hard_deadline.map_or(run_ends, |hard| hard.min(run_ends));
+        let own = request.hard_deadline.map_or(run_ends, |hard| hard.min(run_ends));
+        let own = Deadline::new(own, now, &lineage);
+        let deadlines = Deadlines { own, inherited: request.inherited.clone() };
+        let left = deadlines.first(now).moment(now).saturating_duration_since(now);
         let params = CallParams {
             operation: request.operation.as_str().into(),
             arguments: &request.arguments,
@@ -320,7 +187,7 @@ impl Run {
                 call_id: request.call_id.clone(),
                 session_id: request.session.as_deref().map(Into::into),
                 traceparent: request.traceparent.as_deref().map(Into::into),
-                deadline_ms: millis(deadline.saturating_duration_since(now)),
+                deadline_ms: millis(left),
                 attempt: request.attempt,
                 idempotency_key: None,
                 caller: request.caller.as_deref().map(Into::into),
@@ -338,28 +205,26 @@ impl Run {
             return;
         }
         // What is said when the time is over: what was asked for, or less where it was inherited.
-        let left = deadline.saturating_duration_since(now);
         let allowed = if request.lineage.depth() == 0 { request.timeout } else { left };
-        let stall = request.stall_timeout.map(|allowed| Stall { allowed, at: now + allowed });
-        self.due_at(stall.map_or(deadline, |stall| stall.at.min(deadline)));
-        self.calls.open(
-            id,
-            Call {
-                call_id: request.call_id.clone(),
-                reply: Some(reply),
-                delivered: now,
-                deadline,
-                timeout: allowed,
-                stall,
-                heard_before: self.door.heard(),
-                cancelled: None,
-                lineage: request.lineage.through(self.plugin.clone()),
-                session: request.session.clone(),
-                traceparent: request.traceparent.clone(),
-                host_calls: Vec::new(),
-                _lane: lane,
-            },
-        );
+        let stall = request.stall_timeout.map(|allowed| Stall::begin(allowed, now, &lineage));
+        let call = Call {
+            call_id: request.call_id.clone(),
+            reply: Some(reply),
+            delivered: now,
+            deadlines,
+            timeout: allowed,
+            stall,
+            heard_before: self.door.heard(),
+            cancelled: None,
+            lineage,
+            session: request.session.clone(),
+            traceparent: request.traceparent.clone(),
+            host_calls: Holds::default(),
+            asks: Holds::default(),
+            _lane: lane,
+        };
+        self.due_at(call.due(now));
+        self.calls.open(id, call);
     }
 
     fn read_too_long(&mut self, head: &[u8]) {
@@ -394,33 +259,6 @@ impl Run {
             self.misbehaved(format!("stray output on stdout, and strict is on: {why}"));
         } else if self.strays_in_a_row >= STRAYS_MAX {
             self.misbehaved(format!("{STRAYS_MAX} lines in a row on stdout that are no messages"));
-        }
-    }
-
-    /// Logs a line that belongs to the only call there is, where there is just one.
-    pub(super) fn log_in_call(&mut self, stream: LogStream, level: LogLevel, text: String) {
-        let one_lane = self.door.concurrency.load(Ordering::Relaxed) == 1;
-        let call_id = if one_lane { self.calls.only().map(|call| call.call_id.clone()) } else { None };
-        self.log(stream, level, call_id, text);
-    }
-
-    pub(super) fn log(&mut self, stream: LogStream, level: LogLevel, call_id: Option<CallId>, text: String) {
-        let spent = self.budget.spend(Instant::now());
-        let entry = |stream, level, call_id, text| LogEntry {
-            at: unix_now(),
-            plugin: self.plugin.clone(),
-            generation: self.generation.0,
-            stream,
-            level,
-            call_id,
-            text,
-        };
-        if let Spend::LogAfterGap(count) = spent {
-            let text = format!("{count} lines were not logged: more than 1,000 a second");
-            self.host.log(entry(LogStream::Runtime, LogLevel::Warn, None, text));
-        }
-        if spent != Spend::Suppress {
-            self.host.log(entry(stream, level, call_id, text));
         }
     }
 }

@@ -1,25 +1,34 @@
-//! Making processes, from one thread that never ends.
+//! How a plugin's process is made, and the handle to the thread that makes it.
 //!
 //! What a parent-death signal is tied to is the *thread* that spawned; tokio retires idle threads
 //! after ten seconds. So every plugin is spawned from one thread that lives as long as the
 //! program. Nothing is done between fork and exec: std then spawns by posix_spawn, whose cost
 //! does not grow with the memory of this process.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
-use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, SyncSender, TrySendError};
+use std::time::Duration;
 
-use rustix::process::{Pid, PidfdFlags, Signal};
-use tokio::io::unix::AsyncFd;
-use tokio::net::unix::pipe;
+use plugd_protocol::PluginName;
 use tokio::sync::oneshot;
 
-/// Spawns waiting for the thread; more than this many callers wait for their turn.
-const SPAWNS_QUEUED: usize = 64;
+use super::burial::{self, Burial};
+use super::limits::{CgroupLimits, Rlimits};
+pub use super::not_spawned::{NotSpawned, not_launched};
+pub use super::process::{Ended, Pipes, Process};
+use super::records::Records;
+use super::spawner::{Job, Workshop};
+use crate::launcher;
+use crate::machine::Generation;
+
+/// Jobs waiting for the thread; more than this many callers wait for their turn.
+const JOBS_QUEUED: usize = 64;
+
+/// How long everybody who closes waits for the last burials, and for jobs before them.
+const CLOSED_WITHIN: Duration = burial::DEADLINE.saturating_mul(2);
 
 /// How a plugin's process is made.
 #[derive(Clone, PartialEq, Eq)]
@@ -32,6 +41,10 @@ pub struct Launch {
     pub cwd: PathBuf,
     /// Its whole environment.
     pub env: Vec<(String, String)>,
+    /// What the process is held to.
+    pub rlimits: Rlimits,
+    /// What it is held to together with all it starts.
+    pub cgroup: CgroupLimits,
 }
 
 impl std::fmt::Debug for Launch {
@@ -44,238 +57,135 @@ impl std::fmt::Debug for Launch {
             .field("args", &self.args)
             .field("cwd", &self.cwd)
             .field("env", &names)
+            .field("rlimits", &self.rlimits)
+            .field("cgroup", &self.cgroup)
             .finish()
     }
 }
 
-/// The thread that spawns.
+/// What the program that runs plugins does for all of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hosting {
+    /// Whether plugins are killed when this program is.
+    pub parent_death_signal: bool,
+    /// Whether each run gets a cgroup, where this program may make one.
+    pub cgroups: bool,
+    /// Where runs are noted, so that the next start can end what a killed one left.
+    pub runs_dir: Option<PathBuf>,
+}
+
+impl Default for Hosting {
+    fn default() -> Hosting {
+        Hosting { parent_death_signal: true, cgroups: true, runs_dir: None }
+    }
+}
+
+/// Which run a process is made for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunMark {
+    /// The plugin.
+    pub plugin: PluginName,
+    /// Which of its runs.
+    pub generation: Generation,
+}
+
+/// The handle to the thread that spawns; cheap to clone, all clones are the same.
 #[derive(Clone, Debug)]
-pub(crate) struct Spawner {
-    jobs: mpsc::SyncSender<Job>,
+pub struct Spawner {
+    jobs: Jobs,
+    reap_wanted: Arc<AtomicBool>,
 }
 
-struct Job {
-    launch: Launch,
-    reply: oneshot::Sender<io::Result<(Child, OwnedFd)>>,
-}
-
-/// A running child and the three pipes to it.
-#[derive(Debug)]
-pub(crate) struct Process {
-    child: Child,
-    pid: Pid,
-    /// Told by a task that waits on the pidfd: cheaper to look at in every turn than the pidfd.
-    ended: oneshot::Receiver<()>,
-}
-
-/// Why there is no process.
-#[derive(Debug)]
-pub(crate) struct NotSpawned {
-    /// In a sentence.
-    pub(crate) reason: String,
-    /// Whether this machine is short of something for now.
-    pub(crate) passing: bool,
-}
-
-/// The pipes to a child.
-#[derive(Debug)]
-pub(crate) struct Pipes {
-    pub(crate) stdin: pipe::Sender,
-    pub(crate) stdout: pipe::Receiver,
-    pub(crate) stderr: pipe::Receiver,
-}
+/// The way to the thread.
+#[derive(Clone, Debug)]
+pub(super) struct Jobs(SyncSender<Job>);
 
 impl Spawner {
-    /// Starts the thread.
+    /// Ends what a killed owner of the same folder left, then starts the thread.
     ///
     /// # Errors
     /// When the operating system gives no thread.
-    pub(crate) fn start() -> io::Result<Spawner> {
-        let (jobs, inbox) = mpsc::sync_channel::<Job>(SPAWNS_QUEUED);
-        std::thread::Builder::new().name("plugd-spawner".to_owned()).spawn(move || {
-            for job in inbox {
-                // A caller that has gone away gets no process.
-                if !job.reply.is_closed() {
-                    let _gone = job.reply.send(spawn(&job.launch)).map_err(reap_unwanted);
-                }
+    pub fn start(hosting: Hosting) -> io::Result<Spawner> {
+        let records = hosting.runs_dir.as_deref().and_then(|folder| match Records::open(folder) {
+            Ok(records) => Some(records),
+            Err(error) => {
+                tracing::warn!(folder = %folder.display(), %error, "runs cannot be noted");
+                None
             }
-        })?;
-        Ok(Spawner { jobs })
+        });
+        if let Some(records) = &records {
+            records.sweep();
+        }
+        let (jobs, inbox) = mpsc::sync_channel(JOBS_QUEUED);
+        let reap_wanted = Arc::new(AtomicBool::new(false));
+        let workshop = Workshop::new(hosting, records, Arc::clone(&reap_wanted));
+        let thread = std::thread::Builder::new().name("plugd-spawner".to_owned());
+        thread.spawn(move || workshop.run(&inbox))?;
+        Ok(Spawner { jobs: Jobs(jobs), reap_wanted })
     }
 
     /// Makes a process in a group of its own.
     ///
     /// # Errors
     /// A sentence that says what is missing.
-    pub(crate) async fn spawn(&self, launch: &Launch) -> Result<(Process, Pipes), NotSpawned> {
-        let (reply, spawned) = oneshot::channel();
-        let job = Job { launch: launch.clone(), reply };
-        let queued = match self.jobs.try_send(job) {
-            Ok(()) => Ok(()),
-            Err(mpsc::TrySendError::Full(job)) => {
-                let jobs = self.jobs.clone();
-                tokio::task::spawn_blocking(move || jobs.send(job).is_ok())
-                    .await
-                    .map_or(Err(()), |sent| if sent { Ok(()) } else { Err(()) })
-            }
-            Err(mpsc::TrySendError::Disconnected(_)) => Err(()),
-        };
+    pub async fn spawn(&self, launch: &Launch, mark: &RunMark) -> Result<(Process, Pipes), NotSpawned> {
         let gone = || NotSpawned { reason: "the spawning thread is gone".to_owned(), passing: false };
-        queued.map_err(|()| gone())?;
+        let (reply, spawned) = oneshot::channel();
+        let job = Job::Spawn { launch: launch.clone(), mark: mark.clone(), reply };
+        if !self.jobs.send(job).await {
+            return Err(gone());
+        }
         let outcome = spawned.await.map_err(|_| gone())?;
-        let made = outcome.and_then(|(child, pidfd)| Process::adopt(child, pidfd));
-        made.map_err(|error| NotSpawned { reason: explain(&error, launch), passing: is_shortage(&error) })
+        let made = outcome.and_then(|spawned| Process::adopt(spawned, self.jobs.clone()));
+        made.map_err(|error| NotSpawned::because(&error, launch))
     }
-}
 
-fn spawn(launch: &Launch) -> io::Result<(Child, OwnedFd)> {
-    let mut child = Command::new(&launch.program)
-        .args(&launch.args)
-        .current_dir(&launch.cwd)
-        .env_clear()
-        .envs(launch.env.iter().map(|(name, value)| (name, value)))
-        .process_group(0)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
-    let pid = pid_of(&child)?;
-    match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
-        Ok(pidfd) => Ok((child, pidfd)),
-        Err(error) => {
-            child.kill()?;
-            child.wait()?;
-            Err(error.into())
+    /// Has orphans reaped that have died: to be called whenever a child of this process has ended.
+    ///
+    /// It never waits, and does nothing where this program adopts no orphans.
+    pub fn reap_orphans(&self) {
+        if launcher::adopts_orphans() && !self.reap_wanted.swap(true, Ordering::Relaxed) {
+            // Where the queue is full the thread is awake, and looks after each job.
+            let _awake = self.jobs.0.try_send(Job::Reap);
+        }
+    }
+
+    /// Finishes the burials that are under way, and leaves no folder behind.
+    ///
+    /// It gives up after a few seconds. Nothing should be spawned any more.
+    pub async fn close(&self) {
+        let (done, closed) = oneshot::channel();
+        if self.jobs.send(Job::Close(done)).await {
+            let _given_up = tokio::time::timeout(CLOSED_WITHIN, closed).await;
         }
     }
 }
 
-fn reap_unwanted(spawned: io::Result<(Child, OwnedFd)>) {
-    if let Ok((mut child, _)) = spawned {
-        // Errors mean that it is gone already.
-        let _gone = child.kill().and_then(|()| child.wait());
-    }
-}
-
-fn pid_of(child: &Child) -> io::Result<Pid> {
-    i32::try_from(child.id())
-        .ok()
-        .and_then(Pid::from_raw)
-        .ok_or_else(|| io::Error::other("the operating system gave an impossible pid"))
-}
-
-/// Waits on a pidfd in a task of its own, and tells when it becomes readable.
-#[expect(
-    deprecated,
-    reason = "its successor is unsafe for the sake of types that may give back another descriptor later; an OwnedFd that is never touched cannot"
-)]
-fn watch(pidfd: OwnedFd) -> io::Result<oneshot::Receiver<()>> {
-    let pidfd = AsyncFd::new(pidfd)?;
-    let (tell, ended) = oneshot::channel();
-    tokio::spawn(async move {
-        // An error would mean that the reactor is gone, and everything with it.
-        let _ready = pidfd.readable().await;
-        let _unheard = tell.send(());
-    });
-    Ok(ended)
-}
-
-impl Process {
-    fn adopt(mut child: Child, pidfd: OwnedFd) -> io::Result<(Process, Pipes)> {
-        let missing = || io::Error::other("a pipe is missing");
-        let stdin = OwnedFd::from(child.stdin.take().ok_or_else(missing)?);
-        let stdout = OwnedFd::from(child.stdout.take().ok_or_else(missing)?);
-        let stderr = OwnedFd::from(child.stderr.take().ok_or_else(missing)?);
-        let pid = pid_of(&child)?;
-        let process = Process { child, pid, ended: watch(pidfd)? };
-        let pipes = Pipes {
-            stdin: pipe::Sender::from_owned_fd(stdin)?,
-            stdout: pipe::Receiver::from_owned_fd(stdout)?,
-            stderr: pipe::Receiver::from_owned_fd(stderr)?,
-        };
-        Ok((process, pipes))
-    }
-
-    pub(crate) fn pid(&self) -> u32 {
-        self.pid.as_raw_nonzero().get().unsigned_abs()
-    }
-
-    /// Waits for the process to end, whoever else holds its pipes.
-    ///
-    /// # Cancel safety
-    /// Safe: nothing is taken before it is ready. Not to be awaited again once it has returned.
-    pub(crate) async fn ended(&mut self) {
-        // The watching task tells before it ends.
-        let _told = (&mut self.ended).await;
-    }
-
-    /// Ends what the process left in its group, then takes its exit status.
-    ///
-    /// The group is killed first: until the leader is reaped its number cannot be given away.
-    pub(crate) fn reap(&mut self) -> io::Result<std::process::ExitStatus> {
-        self.signal_group(Signal::KILL);
-        self.child.wait()
-    }
-
-    /// Sends a signal to the process group; a group that is gone is fine.
-    pub(crate) fn signal_group(&self, signal: Signal) {
-        let _gone = rustix::process::kill_process_group(self.pid, signal);
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // Reached unreaped only when the runtime is torn down: leave nothing behind.
-        if matches!(self.child.try_wait(), Ok(None)) {
-            self.signal_group(Signal::KILL);
-            let _reaped = self.child.wait();
-        }
-    }
-}
-
-/// Whether the machine is short of descriptors, processes or memory, which passes.
-fn is_shortage(error: &io::Error) -> bool {
-    use rustix::io::Errno;
-    let shortages = [Errno::MFILE, Errno::NFILE, Errno::AGAIN, Errno::NOMEM];
-    shortages.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
-}
-
-/// Says what is missing when a program cannot be started.
-fn explain(error: &io::Error, launch: &Launch) -> String {
-    let program = launch.program.display();
-    if is_shortage(error) {
-        return format!("short of resources to start {program}: {error}; `ulimit -a` shows the limits");
-    }
-    if !launch.cwd.is_dir() {
-        return format!("the folder {} does not exist", launch.cwd.display());
-    }
-    match error.kind() {
-        io::ErrorKind::NotFound => match interpreter(&launch.program) {
-            Some(interpreter) => format!("interpreter {interpreter} not found (first line of {program})"),
-            None if launch.program.exists() => {
-                format!(
-                    "{program} cannot be executed here: its loader is missing (another architecture or libc?)"
-                )
+impl Jobs {
+    /// Says whether the thread is still there.
+    async fn send(&self, job: Job) -> bool {
+        match self.0.try_send(job) {
+            Ok(()) => true,
+            Err(TrySendError::Full(job)) => {
+                let jobs = self.0.clone();
+                tokio::task::spawn_blocking(move || jobs.send(job).is_ok()).await.unwrap_or(false)
             }
-            None => format!("{program} not found"),
-        },
-        io::ErrorKind::PermissionDenied if launch.program.is_dir() => format!("{program} is a folder"),
-        io::ErrorKind::PermissionDenied => {
-            format!("{program} is not executable: chmod +x it, or name its interpreter")
+            Err(TrySendError::Disconnected(_)) => false,
         }
-        io::ErrorKind::ExecutableFileBusy => format!("{program} is being written to"),
-        _ if error.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error()) => {
-            format!("{program} is no program for this machine, or a script without a #! line")
-        }
-        _ => format!("{program} cannot be started: {error}"),
     }
-}
 
-/// The interpreter that a script's first line names, when it does not exist.
-fn interpreter(program: &Path) -> Option<String> {
-    let mut line = Vec::new();
-    BufReader::new(File::open(program).ok()?.take(512)).read_until(b'\n', &mut line).ok()?;
-    let line = String::from_utf8(line).ok()?;
-    let interpreter = line.strip_prefix("#!")?.split_whitespace().next()?.to_owned();
-    (!Path::new(&interpreter).exists()).then_some(interpreter)
+    pub(super) async fn bury(&self, burial: Burial) {
+        self.send(Job::Bury(burial)).await;
+    }
+
+    /// Has something buried where nobody can wait; gives it back where that cannot be.
+    pub(super) fn bury_unseen(&self, burial: Burial) -> Result<(), Burial> {
+        match self.0.try_send(Job::Bury(burial)) {
+            Ok(()) => Ok(()),
+            Err(TrySendError::Full(job) | TrySendError::Disconnected(job)) => match job {
+                Job::Bury(burial) => Err(burial),
+                Job::Spawn { .. } | Job::Reap | Job::Close(_) => Ok(()),
+            },
+        }
+    }
 }

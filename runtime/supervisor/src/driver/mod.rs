@@ -7,30 +7,47 @@
 //!                        ▼    │
 //!                      run task, one a run ── owns the child, its three pipes, its calls in flight
 //!                        ▲    │
-//!  callers ─ lane, call ─┘    └─> Host: manifests, log lines, events, host/call
+//!  callers ─ lane, call ─┘    └─> Host: manifests, log lines, events, host/call, host/ask
 //!  (through Door, which shows the current run; never through the control task)
 //! ```
 //!
 //! Everything runs on the tokio runtime that [`Plugins::open`] was called on; a current-thread
 //! one is the fastest, since a call then wakes no other thread.
 
+mod burial;
+mod cgroup;
+mod clock;
 mod control;
 mod door;
 mod ending;
+mod entry;
 mod exit;
+mod health;
 mod host;
 mod in_flight;
 mod inbound;
 mod launch;
+pub(crate) mod limits;
 mod log_lines;
+mod logging;
+mod not_spawned;
 mod outbound;
 mod plugins;
+mod process;
+mod procfs;
+mod reading;
+mod records;
+mod requests;
 mod run;
+mod setup;
+mod spawner;
 mod waiters;
 
+pub use clock::Deadline;
 pub use door::{Answered, CallRequest, Heard, Lease, NotAdmitted, Patience, RunFailure};
 pub use exit::ExitRecord;
-pub use host::{Accepted, Host, HostCall, HostReply, Lineage, RunEvent};
-pub use launch::Launch;
+pub use host::{Accepted, Host, HostAsk, HostCall, HostReply, Lineage, RunEvent, Standing};
+pub use launch::{Ended, Hosting, Launch, NotSpawned, Pipes, Process, RunMark, Spawner, not_launched};
+pub use limits::{CgroupLimits, Rlimits};
 pub use log_lines::unix_now;
-pub use plugins::{Gone, GraphView, PluginSpec, PluginView, Plugins, RunSettings};
+pub use plugins::{Gone, GraphView, LiveSettings, PluginSpec, PluginView, Plugins, RunSettings};

@@ -1,6 +1,6 @@
 //! The handle to all plugins: commands to the control task, calls past it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::control::{self, Command};
 use super::door::{Door, Lease, NotAdmitted, Patience};
 use super::exit::ExitRecord;
 use super::host::Host;
-use super::launch::{Launch, Spawner};
+use super::launch::{Hosting, Launch, Spawner};
 use crate::machine::{Spec, View};
 
 /// Commands waiting for the control task; a sender waits when it is full.
@@ -26,6 +26,8 @@ const COMMANDS_QUEUED: usize = 64;
 pub struct RunSettings {
     /// How its process is made.
     pub launch: Launch,
+    /// The plugin's own configuration as written, an object.
+    pub config: Arc<serde_json::Value>,
     /// The plugin's own folder.
     pub data_dir: PathBuf,
     /// The language it is to speak.
@@ -34,14 +36,25 @@ pub struct RunSettings {
     pub log_level: LogLevel,
     /// The longest frame in either direction, in bytes.
     pub frame_limit: usize,
+    /// Whether the first stray line is a violation.
+    pub strict: bool,
+    /// What a run takes up while it lasts.
+    pub live: LiveSettings,
+}
+
+/// What can change under a running plugin without its knowing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LiveSettings {
     /// How long a cancelled call may hold the last lane.
     pub cancel_grace: Duration,
     /// After how long without calls it is stopped.
     pub idle_timeout: Option<Duration>,
-    /// Whether the first stray line is a violation.
-    pub strict: bool,
     /// How many calls may wait for it.
     pub queue_length: u32,
+    /// How often it is pinged while idle, where it declares that it answers.
+    pub ping_interval: Duration,
+    /// After how many pings without an answer it is replaced.
+    pub ping_misses: u32,
 }
 
 /// One configured plugin: what the machine and what its runs need to know.
@@ -62,8 +75,8 @@ pub struct PluginView {
     pub view: View,
     /// Why it is in its state, with its last words where they explain it.
     pub reason: Option<String>,
-    /// How its last run ended.
-    pub last_exit: Option<ExitRecord>,
+    /// How its latest runs ended, oldest first; at most five.
+    pub exits: Vec<ExitRecord>,
     /// How long `describe` took last.
     pub describe_took: Option<Duration>,
     /// How long `init` took last.
@@ -78,6 +91,10 @@ pub struct PluginView {
     pub stray_lines: u64,
     /// Answers of the current run that nobody waited for.
     pub unmatched_answers: u64,
+    /// What the current run's process is held to, as what and how.
+    pub enforced: BTreeMap<String, String>,
+    /// What it should be held to and is not, as what and why.
+    pub not_enforced: BTreeMap<String, String>,
 }
 
 /// Who requires whom, and the order that follows.
@@ -110,10 +127,10 @@ impl Plugins {
     ///
     /// # Errors
     /// When the operating system gives no thread to spawn from.
-    pub fn open(host: Arc<dyn Host>, salt: u64) -> io::Result<Plugins> {
+    pub fn open(host: Arc<dyn Host>, salt: u64, hosting: Hosting) -> io::Result<Plugins> {
         let (commands, inbox) = mpsc::channel(COMMANDS_QUEUED);
         let (publish, doors) = watch::channel(Arc::new(HashMap::new()));
-        tokio::spawn(control::run(host, Spawner::start()?, salt, inbox, publish));
+        tokio::spawn(control::run(host, Spawner::start(hosting)?, salt, inbox, publish));
         Ok(Plugins { commands, doors })
     }
 
@@ -149,13 +166,24 @@ impl Plugins {
         self.ask(|reply| Command::Restart { plugins, reply }).await
     }
 
-    /// Takes a plugin up anew and waits until it is ready again or at rest; one that does not run
-    /// is described again.
+    /// Takes a plugin up anew and waits until that is done: in place where it declares that and only
+    /// its own configuration changed, else by a new run that takes over once it is ready. If that one
+    /// fails the old goes on, and the view's `restart_required` says why. One that does not run is
+    /// described again.
     ///
     /// # Errors
     /// [`Gone`] when plugd is going.
     pub async fn reload(&self, plugin: PluginName) -> Result<Vec<PluginView>, Gone> {
         self.ask(|reply| Command::Reload { plugin, reply }).await
+    }
+
+    /// Waits until nothing is under way any more for what was configured last: no replacement, no
+    /// reload in place, no description.
+    ///
+    /// # Errors
+    /// [`Gone`] when plugd is going.
+    pub async fn settled(&self, plugins: Vec<PluginName>) -> Result<Vec<PluginView>, Gone> {
+        self.ask(|reply| Command::Settled { plugins, reply }).await
     }
 
     /// Waits until each of these plugins was described or cannot be.

@@ -4,56 +4,46 @@
 //! straight into the pipe while the plugin reads and are kept, bounded, while it does not. So
 //! neither direction can hold up the other, and no call waits for another plugin's pipe.
 
-use std::os::unix::fs::DirBuilderExt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use plugd_protocol::control::LogStream;
-use plugd_protocol::message::{write_notification, write_request};
-use plugd_protocol::negotiation::Offer;
-use plugd_protocol::plugin::{
-    CancelParams, DescribeParams, HostInfo, InitParams, LogLevel, ShutdownParams, method,
-};
-use plugd_protocol::{CallId, Decoder, PluginName, RpcError};
+use plugd_protocol::message::write_notification;
+use plugd_protocol::plugin::{CancelParams, LogLevel, method};
+use plugd_protocol::{CallId, PluginName};
 use rustix::process::Signal;
-use serde_json::value::RawValue;
-use tokio::io::AsyncReadExt;
-use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 use tokio::time::Sleep;
 
 use super::door::{RunCall, RunDoor};
 use super::exit::ExitRecord;
-use super::host::{Host, HostReply};
+use super::health::Health;
+use super::host::Host;
 use super::in_flight::InFlight;
-use super::launch::{NotSpawned, Pipes, Process, Spawner};
-use super::log_lines::{LineBudget, LineSplitter, Tail};
+use super::launch::{NotSpawned, Pipes, Process, RunMark, Spawner};
+use super::log_lines::{LineBudget, Tail};
 use super::outbound::{Flushed, Outbound};
-use super::plugins::RunSettings;
+use super::plugins::{LiveSettings, RunSettings};
+use super::reading::{Read, Streams};
+use super::requests::HostAnswer;
+use super::setup::{Command, Setup};
 use crate::machine::{Fact, Generation, StopReason};
 
-/// Answers to `host/call`s on their way back; as many calls of one run can be outside at once.
+/// Answers to requests of the plugin on their way back; as many calls of one run can be outside at once.
 pub(super) const HOST_CALLS_MAX: usize = 64;
 
 /// So many waiting calls share a write: measured, 8 to 16 cost the least for each. With fewer the
 /// system calls weigh; with more, host and plugin take turns instead of working side by side.
 const CALLS_PER_WRITE: usize = 8;
 
+/// After so many frames everybody else has a turn: a flood from one plugin delays no other. The
+/// number is that of Core Lightning, which does the same.
+const FRAMES_IN_A_ROW_MAX: u32 = 100;
+
 /// A process that has closed a pipe is about to end; if it has not by then, it is replaced.
 const MUTE_GRACE: Duration = Duration::from_secs(1);
-
-/// What the control task tells a run.
-#[derive(Debug)]
-pub(super) enum Command {
-    Init,
-    Drain,
-    AskToLeave(StopReason, Duration),
-    CloseStdin,
-    Terminate,
-    Kill,
-}
 
 /// What a run tells the control task.
 #[derive(Debug)]
@@ -66,24 +56,12 @@ pub(super) struct Report {
     pub(super) took: Duration,
 }
 
-/// A request of ours, other than a call, that waits for its answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Setup {
-    Describe,
-    Init,
-    Shutdown,
-}
-
-/// An answer to a `host/call`, to be sent back.
-pub(super) struct HostAnswer {
-    pub(super) id: Box<RawValue>,
-    pub(super) outcome: Result<HostReply, RpcError>,
-}
-
 pub(super) struct Run {
     pub(super) plugin: PluginName,
     pub(super) generation: Generation,
     pub(super) settings: Arc<RunSettings>,
+    /// What can change meanwhile.
+    pub(super) live: LiveSettings,
     pub(super) host: Arc<dyn Host>,
     pub(super) door: Arc<RunDoor>,
     facts: mpsc::Sender<Report>,
@@ -96,9 +74,21 @@ pub(super) struct Run {
     pub(super) step_began: Instant,
     pub(super) described: bool,
     pub(super) ready: bool,
-    draining: bool,
+    pub(super) answers_pings: bool,
+    pub(super) health: Option<Health>,
+    pub(super) draining: bool,
     pub(super) stopping: Option<StopReason>,
     pub(super) fault: Option<String>,
+    /// Frames handled since other tasks had their turn.
+    pub(super) frames_in_a_row: u32,
+    /// When it is to be described again, for it said that its manifest changed.
+    pub(super) describe_due: Option<Instant>,
+    /// When it was last described again.
+    pub(super) described_at: Option<Instant>,
+    /// Lanes to close when their calls have ended, for it takes fewer calls now.
+    pub(super) lanes_to_close: usize,
+    /// The error with which the program could not be executed.
+    pub(super) not_launched: Option<i32>,
     /// The pipe that the plugin closed, and when that was seen.
     mute: Option<(&'static str, Instant)>,
     pub(super) budget: LineBudget,
@@ -126,7 +116,6 @@ pub(super) struct RunParts {
     pub(super) spawner: Spawner,
     pub(super) commands: mpsc::Receiver<Command>,
     pub(super) calls: mpsc::Receiver<RunCall>,
-    pub(super) abandoned: mpsc::Receiver<()>,
 }
 
 /// What comes to a run from its own side of the pipes.
@@ -134,15 +123,12 @@ struct Inbox {
     commands: mpsc::Receiver<Command>,
     calls: mpsc::Receiver<RunCall>,
     answers: mpsc::Receiver<HostAnswer>,
-    abandoned: mpsc::Receiver<()>,
 }
 
 enum Turn {
-    Ended,
+    Read(Read),
     Command(Option<Command>),
     Call(Option<RunCall>),
-    Stdout(std::io::Result<usize>),
-    Stderr(std::io::Result<usize>),
     Writable,
     HostAnswer(HostAnswer),
     Deadline,
@@ -151,10 +137,10 @@ enum Turn {
 
 /// Makes the process and serves it until it has ended; reports that exactly once.
 pub(super) async fn run(parts: RunParts) {
-    let RunParts { plugin, generation, settings, host, door, facts, spawner, commands, calls, abandoned } =
-        parts;
+    let RunParts { plugin, generation, settings, host, door, facts, spawner, commands, calls } = parts;
     let began = Instant::now();
-    let (process, pipes) = match spawner.spawn(&settings.launch).await {
+    let mark = RunMark { plugin: plugin.clone(), generation };
+    let (mut process, pipes) = match spawner.spawn(&settings.launch, &mark).await {
         Ok(spawned) => spawned,
         Err(NotSpawned { reason, passing }) => {
             let fact = Fact::NotSpawned { reason, passing };
@@ -165,10 +151,13 @@ pub(super) async fn run(parts: RunParts) {
         }
     };
     let Pipes { stdin, stdout, stderr } = pipes;
+    let (enforced, not_enforced) = process.enforced();
+    door.hold(enforced, not_enforced);
     let (host_answers, answers) = mpsc::channel(HOST_CALLS_MAX);
     let mut run = Run {
         plugin,
         generation,
+        live: settings.live,
         settings,
         host,
         door,
@@ -181,6 +170,13 @@ pub(super) async fn run(parts: RunParts) {
         step_began: Instant::now(),
         described: false,
         ready: false,
+        answers_pings: false,
+        health: None,
+        frames_in_a_row: 0,
+        describe_due: None,
+        described_at: None,
+        lanes_to_close: 0,
+        not_launched: None,
         draining: false,
         stopping: None,
         fault: None,
@@ -196,28 +192,16 @@ pub(super) async fn run(parts: RunParts) {
         outside: Arc::new(()),
     };
     run.report(Fact::Spawned { pid: process.pid() });
-    run.ask(Setup::Describe, method::DESCRIBE, &describe_params());
-    run.serve(process, stdout, stderr, Inbox { commands, calls, answers, abandoned }).await;
-}
-
-fn describe_params() -> DescribeParams {
-    let host = HostInfo { name: "plugd".into(), version: env!("CARGO_PKG_VERSION").into() };
-    DescribeParams { protocol: Offer::of_host(), host }
+    run.describe();
+    let streams = Streams::new(stdout, stderr, run.settings.frame_limit);
+    run.serve(process, streams, Inbox { commands, calls, answers }).await;
 }
 
 impl Run {
-    async fn serve(
-        &mut self,
-        mut process: Process,
-        mut stdout: pipe::Receiver,
-        mut stderr: pipe::Receiver,
-        inbox: Inbox,
-    ) {
-        let Inbox { mut commands, mut calls, mut answers, mut abandoned } = inbox;
-        let mut decoder = Decoder::new(self.settings.frame_limit);
-        let mut splitter = LineSplitter::default();
-        let mut stderr_buffer = Vec::new();
-        let (mut stdout_open, mut stderr_open, mut commands_open) = (true, true, true);
+    async fn serve(&mut self, mut process: Process, mut streams: Streams, inbox: Inbox) {
+        let Inbox { mut commands, mut calls, mut answers } = inbox;
+        let door = Arc::clone(&self.door);
+        let mut commands_open = true;
         let mut sleep: Pin<Box<Sleep>> = Box::pin(tokio::time::sleep(Duration::ZERO));
         loop {
             if self.outbound.flush() == Flushed::Broken {
@@ -226,31 +210,18 @@ impl Run {
             self.send_seen().await;
             self.arm(&mut sleep);
             let turn = tokio::select! {
-                read = stdout.read_buf(decoder.room()), if stdout_open => Turn::Stdout(read),
+                read = streams.read(), if streams.open() => Turn::Read(read),
                 call = calls.recv(), if !self.draining && self.outbound.has_room() => Turn::Call(call),
                 command = commands.recv(), if commands_open => Turn::Command(command),
                 Some(answer) = answers.recv() => Turn::HostAnswer(answer),
-                read = stderr.read_buf(&mut stderr_buffer), if stderr_open => Turn::Stderr(read),
                 () = self.outbound.writable(), if self.outbound.waits() => Turn::Writable,
                 () = sleep.as_mut(), if self.armed.is_some() => Turn::Deadline,
-                Some(()) = abandoned.recv() => Turn::Abandoned,
-                () = process.ended() => Turn::Ended,
+                () = door.abandoned.notified() => Turn::Abandoned,
+                () = process.ended() => break,
             };
             match turn {
-                Turn::Stdout(read) => {
-                    stdout_open = matches!(read, Ok(count) if count > 0);
-                    if !stdout_open {
-                        self.closed("stdout");
-                    }
-                    if stderr_open {
-                        self.read_stderr_first(&stderr, &mut splitter, &mut stderr_buffer);
-                    }
-                    self.read_frames(&mut decoder);
-                }
-                Turn::Stderr(read) => {
-                    stderr_open = matches!(read, Ok(count) if count > 0);
-                    self.read_stderr(&mut splitter, &mut stderr_buffer);
-                }
+                Turn::Read(Read::Stdout) => self.read_stdout(&mut streams),
+                Turn::Read(Read::Stderr) => self.read_stderr(&mut streams),
                 Turn::Call(Some(call)) => self.deliver_all(call, &mut calls),
                 Turn::Call(None) => self.draining = true,
                 Turn::Command(Some(command)) => self.obey(command, &process, &mut calls),
@@ -262,24 +233,36 @@ impl Run {
                 Turn::HostAnswer(answer) => self.send_host_answer(answer),
                 Turn::Writable => {}
                 Turn::Deadline => {
-                    self.read_what_is_there(&stdout, &mut decoder);
+                    // An answer that stands in the pipe is in time.
+                    if streams.read_stdout_now() {
+                        self.read_frames(&mut streams.frames);
+                    }
                     self.expire();
                 }
                 Turn::Abandoned => {
                     let cancel = self.calls.abandoned(Instant::now());
-                    self.send_cancels(cancel);
+                    self.send_cancels(cancel, "its caller went away: the plugin is told to cancel it");
                 }
-                Turn::Ended => break,
+            }
+            if self.frames_in_a_row >= FRAMES_IN_A_ROW_MAX {
+                self.frames_in_a_row = 0;
+                tokio::task::yield_now().await;
             }
         }
-        self.last_words(&mut decoder, &mut stdout, &mut splitter, &mut stderr);
-        self.finish(&mut process, calls).await;
+        self.finish(&mut process, streams, calls).await;
     }
 
-    /// Reads once more before a deadline counts: an answer that stands in the pipe is in time.
-    fn read_what_is_there(&mut self, stdout: &pipe::Receiver, decoder: &mut Decoder) {
-        if stdout.try_read_buf(decoder.room()).is_ok_and(|count| count > 0) {
-            self.read_frames(decoder);
+    fn read_stdout(&mut self, streams: &mut Streams) {
+        if !streams.stdout_open {
+            self.closed("stdout");
+        }
+        // What was written to stderr before an answer belongs to that call.
+        if streams.stderr_open && streams.read_stderr_now() {
+            self.read_stderr(streams);
+        }
+        self.read_frames(&mut streams.frames);
+        if self.calls.is_empty() {
+            streams.frames.release();
         }
     }
 
@@ -296,85 +279,20 @@ impl Run {
     }
 
     pub(super) async fn send_seen(&mut self) {
-        for report in self.seen.drain(..) {
+        // Facts are rare: no room is kept for them.
+        for report in std::mem::take(&mut self.seen) {
             // The control task outlives its runs, or nobody is left to tell.
             let _gone = self.facts.send(report).await;
         }
     }
 
-    fn next_id(&mut self) -> u64 {
+    pub(super) fn next_id(&mut self) -> u64 {
         self.last_id += 1;
         self.last_id
     }
 
-    /// Sends a request of ours that is no call.
-    fn ask(&mut self, setup: Setup, method: &str, params: &impl serde::Serialize) {
-        let id = self.next_id();
-        self.step_began = Instant::now();
-        self.setup = Some((id, setup));
-        if let Err(error) = write_request(self.outbound.buffer(), id, method, params) {
-            tracing::error!(plugin = %self.plugin, %error, method, "a request cannot be written");
-        }
-    }
-
-    fn obey(&mut self, command: Command, process: &Process, calls: &mut mpsc::Receiver<RunCall>) {
-        match command {
-            Command::Init => self.init(),
-            Command::Drain => {
-                self.ready = false;
-                self.door.lanes.close();
-                calls.close();
-                while let Ok(call) = calls.try_recv() {
-                    self.deliver_all(call, calls);
-                }
-                self.draining = true;
-                self.report_if_drained();
-            }
-            Command::AskToLeave(reason, grace) => {
-                self.stopping = Some(reason);
-                let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
-                let params = ShutdownParams { reason: reason.as_str().into(), grace_ms };
-                self.ask(Setup::Shutdown, method::SHUTDOWN, &params);
-            }
-            Command::CloseStdin => self.outbound.close(),
-            Command::Terminate => {
-                process.signal_group(Signal::TERM);
-                process.signal_group(Signal::CONT);
-            }
-            Command::Kill => {
-                if self.fault.is_none() && self.stopping.is_none() {
-                    // Nothing it did: everything ends, and at once.
-                    self.stopping = Some(StopReason::Exit);
-                }
-                process.signal_group(Signal::KILL);
-            }
-        }
-    }
-
-    fn init(&mut self) {
-        let data_dir = &self.settings.data_dir;
-        let prepared = std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(data_dir)
-            .map_err(|error| format!("cannot make its data folder {}: {error}", data_dir.display()))
-            .and_then(|()| self.host.init_config(&self.plugin));
-        match prepared {
-            Err(reason) => self.report(Fact::InitRefused { reason }),
-            Ok(config) => {
-                let params = InitParams {
-                    config,
-                    data_dir: data_dir.display().to_string(),
-                    locale: self.settings.locale.clone(),
-                    log_level: self.settings.log_level,
-                };
-                self.ask(Setup::Init, method::INIT, &params);
-            }
-        }
-    }
-
     /// Delivers a call and some of those that came with it, so that they share one write.
-    fn deliver_all(&mut self, first: RunCall, calls: &mut mpsc::Receiver<RunCall>) {
+    pub(super) fn deliver_all(&mut self, first: RunCall, calls: &mut mpsc::Receiver<RunCall>) {
         let now = Instant::now();
         let waiting = std::iter::from_fn(|| calls.try_recv().ok());
         for call in std::iter::once(first).chain(waiting).take(CALLS_PER_WRITE) {
@@ -386,7 +304,11 @@ impl Run {
 
     /// Takes note that a call has ended, and what that makes possible.
     pub(super) fn call_ended(&mut self, now: Instant) {
+        if self.lanes_to_close > 0 {
+            self.lanes_to_close -= self.door.lanes.forget_permits(self.lanes_to_close);
+        }
         self.count_in_flight(now);
+        self.seen_alive(now);
         self.note_idle();
         self.report_if_drained();
     }
@@ -396,7 +318,7 @@ impl Run {
         self.door.in_flight.store(u32::try_from(self.calls.len()).unwrap_or(u32::MAX), Ordering::Relaxed);
     }
 
-    fn report_if_drained(&mut self) {
+    pub(super) fn report_if_drained(&mut self) {
         if self.draining && self.stopping.is_none() && !self.calls.awaited() {
             self.report(Fact::Drained);
         }
@@ -405,9 +327,9 @@ impl Run {
     fn expire(&mut self) {
         let now = Instant::now();
         let cancel = self.calls.expire(now, self.door.heard());
-        self.send_cancels(cancel);
+        self.send_cancels(cancel, "not answered in time: the plugin is told to cancel it");
         let lanes = self.door.concurrency.load(Ordering::Relaxed) as usize;
-        let grace = self.settings.cancel_grace;
+        let grace = self.live.cancel_grace;
         if self.fault.is_none() && !self.calls.is_empty() && self.calls.stuck(now, lanes, grace) {
             self.misbehaved(format!("stuck: no answer within {grace:?} after cancel"));
         }
@@ -420,19 +342,25 @@ impl Run {
         if let Some(idle) = self.idle_at()
             && idle <= now
         {
-            self.ready = false;
+            // It may be needed all the same: then it is asked again after as long.
+            self.last_activity = now;
             self.report(Fact::Idle);
         }
+        self.describe_where_due(now);
+        self.check_health(now);
         let calls_due = if self.fault.is_none() { self.calls.due(now, grace) } else { None };
         let mute_due = self.mute.map(|(_, since)| since + MUTE_GRACE).filter(|due| *due > now);
-        self.due = [calls_due, self.idle_at(), mute_due].into_iter().flatten().min();
+        let describe_due = self.describe_due.filter(|_| self.setup.is_none());
+        let due = [calls_due, self.idle_at(), mute_due, describe_due, self.health_due()];
+        self.due = due.into_iter().flatten().min();
     }
 
-    fn send_cancels(&mut self, calls: Vec<CallId>) {
+    fn send_cancels(&mut self, calls: Vec<CallId>, why: &str) {
         if !calls.is_empty() {
-            self.due_at(Instant::now() + self.settings.cancel_grace);
+            self.due_at(Instant::now() + self.live.cancel_grace);
         }
         for call_id in calls {
+            self.log_of_call(&call_id, why);
             let written =
                 write_notification(self.outbound.buffer(), method::CANCEL, &CancelParams { call_id });
             if let Err(error) = written {
@@ -460,15 +388,20 @@ impl Run {
         }
     }
 
-    /// Has the idle timeout looked at, where there is one.
+    /// Has the idle timeout and the next ping looked at, where there are any.
     pub(super) fn note_idle(&mut self) {
-        if let Some(idle) = self.idle_at() {
-            self.due_at(idle);
+        for due in [self.idle_at(), self.health_due()].into_iter().flatten() {
+            self.due_at(due);
         }
     }
 
+    /// Has everything that may be due looked at, for the settings have changed.
+    pub(super) fn look_now(&mut self) {
+        self.due_at(Instant::now());
+    }
+
     fn idle_at(&self) -> Option<Instant> {
-        let idle = self.settings.idle_timeout?;
+        let idle = self.live.idle_timeout?;
         (self.ready && self.calls.is_empty()).then(|| self.last_activity + idle)
     }
 

@@ -37,6 +37,8 @@ pub(super) enum Goal {
     Stopped { running: Option<Generation> },
     /// Described, or not to be.
     Described,
+    /// Nothing is under way for what was configured last, no stop either.
+    Settled,
 }
 
 /// How the answer goes back.
@@ -62,6 +64,11 @@ impl Goal {
                 view.settled_stop || running.is_some_and(|running| view.generation > running)
             }
             Goal::Described => described || view.settled_describe,
+            Goal::Settled => {
+                // One that was disabled or removed has settled when its process is gone.
+                let stops = view.state == PluginState::Stopping;
+                view.settled_change && (described || view.settled_describe) && !stops
+            }
         }
     }
 }

@@ -15,6 +15,8 @@ use plugd_protocol::PluginName;
 use plugd_protocol::control::GraphEdge;
 use plugd_protocol::manifest::Requirement;
 
+use super::{Declared, Spec};
+
 /// A path longer than this is printed without its middle.
 const PATH_SHOWN_MAX: usize = 50;
 
@@ -77,6 +79,16 @@ pub struct Edge<'a> {
     pub missing: bool,
     /// Whether it orders the two: not where one is missing or it would close a cycle.
     pub orders: bool,
+}
+
+impl Needs {
+    /// What a plugin requires: the configuration wins over the manifest, name by name.
+    pub(super) fn of(spec: &Spec, declared: Option<&Declared>) -> Needs {
+        let mut requires = declared.map(|declared| declared.requires.clone()).unwrap_or_default();
+        requires.extend(spec.requires.clone());
+        let priority = spec.priority.or(declared.and_then(|declared| declared.priority)).unwrap_or(0);
+        Needs { priority, requires }
+    }
 }
 
 #[derive(Debug)]
@@ -355,6 +367,7 @@ impl From<Edge<'_>> for GraphEdge {
             version: edge.requirement.version.to_string(),
             optional: edge.requirement.optional,
             missing: edge.missing,
+            on_loss: edge.requirement.on_loss,
         }
     }
 }

@@ -5,9 +5,13 @@ use std::time::{Duration, Instant};
 
 use plugd_protocol::PluginName;
 use plugd_protocol::control::{Ended, PluginState};
+use plugd_protocol::manifest::OnLoss;
 
+use super::change::{Applied, Change};
+use super::graph::Needs;
+use super::replacing::Retiring;
 use super::restart::RestartHistory;
-use super::run::{Phase, Run, later};
+use super::run::{Phase, Run};
 use super::view::Face;
 use super::{Action, Declared, Exit, Generation, Spec, StopOutcome, StopReason};
 
@@ -33,9 +37,18 @@ pub struct Lifecycle {
     /// It is no longer configured.
     pub(super) removed: bool,
 
-    /// The one run there may be.
+    /// What its runs use, which is what is configured unless that is being changed or was refused.
+    pub(super) applied: Applied,
+    pub(super) change: Change,
+
+    /// The one run that is up, on its way up or on its way down.
     pub(super) run: Option<Run>,
-    pub(super) generation: Generation,
+    /// Which run that is, or was at last.
+    pub(super) latest: Generation,
+    /// The number given out last; candidates take some that no run ever has.
+    counted: Generation,
+    /// Runs on their way out beside it.
+    pub(super) retiring: Vec<Retiring>,
     /// What is held against it; empty while it has a run that may become ready.
     pub(super) hold: Hold,
     pub(super) history: RestartHistory,
@@ -127,15 +140,19 @@ impl Lifecycle {
         Lifecycle {
             name: spec.name.clone(),
             declared: spec.declared.clone(),
+            held: spec.held,
+            applied: Applied::of(&spec),
+            change: Change::None,
             spec,
             salt,
             up: false,
             described: false,
-            held: false,
             by_call: false,
             removed: false,
             run: None,
-            generation: Generation::default(),
+            latest: Generation::default(),
+            counted: Generation::default(),
+            retiring: Vec::new(),
             hold: Hold::Nothing,
             history: RestartHistory::default(),
             last_failure: None,
@@ -158,6 +175,16 @@ impl Lifecycle {
     /// What its manifest says, as far as it is known.
     pub fn declared(&self) -> Option<&Declared> {
         self.declared.as_ref()
+    }
+
+    /// What it requires, as far as that is known.
+    pub(super) fn needs(&self) -> Needs {
+        Needs::of(&self.spec, self.declared.as_ref())
+    }
+
+    /// Whether its run takes calls.
+    pub(super) fn is_ready(&self) -> bool {
+        self.run.as_ref().is_some_and(Run::is_ready)
     }
 
     /// How much is wanted of it now.
@@ -192,56 +219,39 @@ impl Lifecycle {
         self.run.is_none() && !held_back && self.gates.problem.is_none() && useful
     }
 
+    /// Whether a run of it should be spawned as soon as it is its turn.
+    pub(super) fn awaits_turn(&self) -> bool {
+        self.wants_spawn() || self.wants_candidate()
+    }
+
     /// Whether what it requires is wanted because of it.
     pub(super) fn pulls(&self) -> bool {
         let hopeless = match &self.hold {
             Hold::Nothing | Hold::Backoff { .. } | Hold::Failed { probe: Probe::Due, .. } => false,
             Hold::Failed { .. } | Hold::Disabled { .. } => true,
         };
-        let ready = self.run.as_ref().is_some_and(Run::is_ready);
-        self.wants() == Wants::Up && !ready && !hopeless && self.gates.problem.is_none()
+        self.wants() == Wants::Up && !self.is_ready() && !hopeless && self.gates.problem.is_none()
+    }
+
+    /// All runs it has: the one that serves or is to, a candidate, those on their way out.
+    pub(super) fn runs(&self) -> impl Iterator<Item = &Run> {
+        let candidate = self.candidate().map(|candidate| &candidate.run);
+        self.run.iter().chain(candidate).chain(self.retiring.iter().map(|retiring| &retiring.run))
     }
 
     /// Whether it has a process that its end is waited for.
     pub(super) fn is_live(&self) -> bool {
-        self.run.as_ref().is_some_and(|run| !run.is_abandoned())
+        self.runs().any(|run| !run.is_abandoned())
     }
 
-    /// Whether its run is between spawn and description.
+    /// Whether a run of it is between spawn and description.
     pub(super) fn is_describing(&self) -> bool {
-        self.run.as_ref().is_some_and(|run| matches!(run.phase, Phase::Describing { .. }))
+        self.runs().any(|run| matches!(run.phase, Phase::Describing { .. }))
     }
 
-    /// Takes another configuration; true where it must be taken up anew.
-    pub(super) fn configure(&mut self, now: Instant, spec: Spec, out: &mut Vec<Action>) {
-        // What is known without running it may have been learnt from running it: no change by itself.
-        let same = Spec { declared: self.spec.declared.clone(), ..spec.clone() } == self.spec;
-        let program_changed = spec.fingerprint != self.spec.fingerprint;
-        let declared = spec.declared.clone();
-        self.spec = spec;
-        if same && !self.removed {
-            self.declared = self.declared.take().or(declared);
-            return;
-        }
-        self.removed = false;
-        let down = match self.state {
-            PluginState::Disabled | PluginState::Failed | PluginState::Blocked => true,
-            PluginState::Registered
-            | PluginState::Starting
-            | PluginState::Ready
-            | PluginState::Busy
-            | PluginState::Idle
-            | PluginState::Backoff
-            | PluginState::Stopping
-            | PluginState::Stopped => false,
-        };
-        if self.run.is_some() || down {
-            self.reload(now, out);
-        }
-        if self.run.is_none() && (program_changed || declared.is_some() || self.declared.is_none()) {
-            self.described &= declared.is_none();
-            self.declared = declared;
-        }
+    /// Whether it is to be forgotten: no longer configured, and no process is left.
+    pub(super) fn is_over(&self) -> bool {
+        self.removed && self.runs().next().is_none()
     }
 
     /// It is no longer configured.
@@ -268,8 +278,11 @@ impl Lifecycle {
         true
     }
 
-    /// An operator starts it.
+    /// An operator starts it; where no run is up or on its way, with what is configured.
     pub(super) fn start(&mut self) {
+        if self.run.as_ref().is_none_or(|run| run.stopping().is_some()) {
+            self.apply();
+        }
         self.held = false;
         self.up = true;
         self.hold = Hold::Nothing;
@@ -286,41 +299,39 @@ impl Lifecycle {
         self.by_call = false;
         self.hold = Hold::Nothing;
         if self.run.is_none() {
-            let generation = self.generation;
+            let generation = self.latest;
             self.last_stop = Some(StopOutcome { generation, ended: Ended::NotRunning, took: Duration::ZERO });
         }
         self.end_asked_for(now, StopReason::Stop, out);
+        self.apply();
     }
 
     /// An operator restarts it.
     pub(super) fn restart(&mut self, now: Instant, out: &mut Vec<Action>) {
-        self.start();
         self.end_asked_for(now, StopReason::Restart, out);
+        self.start();
     }
 
-    /// It is to be taken up anew; its failures still count.
-    pub(super) fn reload(&mut self, now: Instant, out: &mut Vec<Action>) {
-        self.hold = Hold::Nothing;
-        self.history.take_up();
-        match self.run.as_ref().map(|run| &run.phase) {
-            None => {
-                self.declared = None;
-                self.described = true;
-            }
-            Some(Phase::Ready { .. } | Phase::Initialising { .. }) => {
-                self.stale = true;
-                self.up |= !self.held;
-            }
-            Some(Phase::Describing { .. } | Phase::Parked | Phase::Stopping(_)) => self.stale = true,
+    /// A plugin it requires was ready and is no more.
+    pub(super) fn lose(&mut self, now: Instant, on_loss: OnLoss, out: &mut Vec<Action>) {
+        if !self.is_ready() {
+            return;
         }
-        let reason = if self.spec.enabled { StopReason::Reload } else { StopReason::Stop };
-        self.end_asked_for(now, reason, out);
+        match on_loss {
+            OnLoss::Stay => {}
+            OnLoss::Restart => self.stop_run(now, StopReason::Lost, out),
+            OnLoss::Stop => {
+                self.up = false;
+                self.stop_run(now, StopReason::Lost, out);
+            }
+        }
     }
 
     /// Kills what is left of it: plugd leaves without graces.
     pub(super) fn kill(&mut self, now: Instant, out: &mut Vec<Action>) {
         self.forgive();
-        if let Some(run) = &mut self.run {
+        self.kill_candidate(now, out);
+        for run in self.run.iter_mut().chain(self.retiring.iter_mut().map(|retiring| &mut retiring.run)) {
             run.kill(&self.name, now, &self.spec.clocks, None, out);
         }
     }
@@ -329,6 +340,7 @@ impl Lifecycle {
     pub(super) fn settle(&mut self, now: Instant, gates: Gates, out: &mut Vec<Action>) {
         self.gates = gates;
         if self.gates.leaving {
+            self.end_change(now, StopReason::Exit, out);
             if self.gates.last {
                 self.stop_run(now, StopReason::Exit, out);
             }
@@ -337,6 +349,7 @@ impl Lifecycle {
         if !self.spec.enabled || self.gates.problem.is_some() {
             self.stop_run(now, StopReason::Stop, out);
         }
+        self.settle_due();
         let wanted = self.wants() == Wants::Up && self.gates.block.is_none();
         let Some(run) = &mut self.run else { return };
         if !matches!(run.phase, Phase::Parked) {
@@ -345,29 +358,37 @@ impl Lifecycle {
         if !wanted {
             self.stop_run(now, StopReason::Described, out);
         } else if self.gates.waits.is_empty() {
-            let until = later(now, self.spec.clocks.init.min(self.spec.clocks.init_max));
-            run.phase = Phase::Initialising { since: now, until };
+            run.init(&self.name, now, &self.spec.clocks, out);
             self.starts += 1;
-            out.push(Action::Init(self.name.clone(), run.generation));
         }
     }
 
-    /// Begins the next run.
+    /// Begins the next run, or one that is to take over from the one there is.
     pub(super) fn spawn(&mut self, now: Instant, out: &mut Vec<Action>) {
-        self.generation.0 += 1;
+        if self.run.is_some() {
+            return self.spawn_candidate(now, out);
+        }
+        self.latest = self.next_generation();
         self.by_call = false;
         self.hold = Hold::Nothing;
-        self.run = Some(Run::new(self.generation, now, &self.spec.clocks));
-        out.push(Action::Spawn(self.name.clone(), self.generation));
+        self.run = Some(Run::new(self.latest, now, &self.spec.clocks));
+        out.push(Action::Spawn(self.name.clone(), self.latest, self.applied.revision));
+    }
+
+    pub(super) fn next_generation(&mut self) -> Generation {
+        self.counted.0 += 1;
+        self.counted
     }
 
     /// Somebody asks for the end of its run; that it may be killed for a failure counts no more.
-    fn end_asked_for(&mut self, now: Instant, reason: StopReason, out: &mut Vec<Action>) {
+    pub(super) fn end_asked_for(&mut self, now: Instant, reason: StopReason, out: &mut Vec<Action>) {
         self.forgive();
         self.stop_run(now, reason, out);
     }
 
+    /// Stops its run, and a candidate with it.
     pub(super) fn stop_run(&mut self, now: Instant, reason: StopReason, out: &mut Vec<Action>) {
+        self.end_change(now, reason, out);
         if let Some(run) = &mut self.run {
             run.stop(&self.name, now, &self.spec.clocks, reason, out);
         }

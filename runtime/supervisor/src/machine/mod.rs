@@ -11,18 +11,24 @@
 //! ```
 //!
 //! [`Supervisor`] holds one [`Lifecycle`] a plugin and the [`Graph`] between them. Each run of a
-//! plugin has a generation; a fact from an older run changes nothing. What is wanted of a plugin
-//! stays apart from what its process was seen to do.
+//! plugin has a generation; a fact from a run that is over changes nothing. What is wanted of a
+//! plugin stays apart from what its process was seen to do, and what is configured from what its
+//! runs use (`change`). Beside the run that serves there may be one that is to take over from it,
+//! and some on their way out (`replacing`).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use plugd_protocol::PluginName;
 use plugd_protocol::control::{Ended, PluginState};
 use plugd_protocol::manifest::Requirement;
 
+mod change;
 mod graph;
 mod lifecycle;
+mod replacing;
+mod requirements;
 mod restart;
 mod run;
 mod seen;
@@ -43,8 +49,12 @@ pub use view::View;
 pub struct Spec {
     /// Its name.
     pub name: PluginName,
-    /// Whether the configuration allows it.
+    /// Whether it may be used.
     pub enabled: bool,
+    /// Whether an operator said so, whatever the configuration says.
+    pub overruled: bool,
+    /// Whether an operator stopped it; counts when it is first configured, then events do.
+    pub held: bool,
     /// Whether it is started without being asked for.
     pub eager: bool,
     /// Whether it is described at once although nobody asks, so that it can be listed.
@@ -59,9 +69,27 @@ pub struct Spec {
     pub restart: RestartPolicy,
     /// How long it may take for what.
     pub clocks: Clocks,
-    /// Stands for everything else about it: another value means that it must be taken up anew.
-    pub fingerprint: u64,
+    /// What is done about a run when what it is made from changes.
+    pub on_change: OnChange,
+    /// What a process is made from, as a hash by key; `config.` keys can be reloaded in place.
+    pub facets: Arc<BTreeMap<String, u64>>,
+    /// Which settings the driver is to use for its runs.
+    pub revision: Revision,
 }
+
+/// What is done about a run when what it is made from changes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum OnChange {
+    /// It takes up the change in place if it can, and is replaced by a new run if not.
+    #[default]
+    Replace,
+    /// It goes on as it is until an operator restarts it.
+    Manual,
+}
+
+/// Stands for the settings of one plugin as they once were configured.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Revision(pub u64);
 
 /// What a manifest says that matters to a plugin's life.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -72,16 +100,18 @@ pub struct Declared {
     pub requires: BTreeMap<PluginName, Requirement>,
     /// Larger starts earlier within a level.
     pub priority: Option<i32>,
+    /// Whether it takes up another configuration in place.
+    pub reload: bool,
 }
 
 /// How long a plugin may take for what; the defaults are those of the documentation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clocks {
-    /// From spawn to the manifest.
+    /// From spawn to the manifest; progress grants as much again.
     pub describe: Duration,
-    /// From `init` to its answer; progress grants as much again.
+    /// From `init` or `reload` to its answer; progress while starting grants as much again.
     pub init: Duration,
-    /// The most that progress can make of `init`.
+    /// The most that progress can make of `describe` and of `init`.
     pub init_max: Duration,
     /// For calls in flight to end before `shutdown` is sent.
     pub drain: Duration,
@@ -129,7 +159,7 @@ pub enum Event {
     Stop(PluginName),
     /// An operator restarts it.
     Restart(PluginName),
-    /// Take it up anew: replaced if it runs, described again if not.
+    /// Take it up anew: reloaded in place or replaced if it runs, described again if not.
     Reload(PluginName),
     /// Stop everything and leave; the second time without graces.
     Shutdown,
@@ -170,6 +200,13 @@ pub enum Fact {
     },
     /// It reported progress while starting.
     Progressed,
+    /// It took up another configuration in place.
+    Reconfigured,
+    /// It answered `reload` with an error, and goes on as it was.
+    ReconfigureRefused {
+        /// Why.
+        reason: String,
+    },
     /// It had no call for as long as its idle timeout.
     Idle,
     /// It broke the protocol, or is stuck with all lanes taken; it must be replaced.
@@ -200,10 +237,21 @@ pub const EXIT_PERMANENT: i32 = 125;
 /// Something the driver is to do.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
-    /// Make a process and send it `describe`.
-    Spawn(PluginName, Generation),
+    /// Make a process with the settings of that revision, and send it `describe`.
+    Spawn(PluginName, Generation, Revision),
     /// Send `init`.
     Init(PluginName, Generation),
+    /// Send `reload` with the configuration of that revision.
+    Reconfigure(PluginName, Generation, Revision),
+    /// Hand over calls to the other run from now on; the first one is drained next.
+    Switch {
+        /// Whose runs these are.
+        plugin: PluginName,
+        /// The run that served.
+        from: Generation,
+        /// The run that serves now.
+        to: Generation,
+    },
     /// Hand over no more calls; report [`Fact::Drained`] when none is in flight.
     Drain(PluginName, Generation),
     /// Send `shutdown`, with the grace it has.
@@ -233,6 +281,8 @@ pub enum StopReason {
     Exit,
     /// It was idle.
     Idle,
+    /// A plugin it requires is lost.
+    Lost,
     /// It misbehaved.
     Misbehaved,
     /// Its configuration changed or its program is to be taken up anew.
@@ -250,6 +300,7 @@ impl StopReason {
             StopReason::Described => "described",
             StopReason::Exit => "exit",
             StopReason::Idle => "idle",
+            StopReason::Lost => "lost",
             StopReason::Misbehaved => "misbehaved",
             StopReason::Reload => "reload",
             StopReason::Restart => "restart",

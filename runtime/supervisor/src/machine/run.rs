@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use plugd_protocol::PluginName;
 use plugd_protocol::control::Ended;
 
-use super::{Action, Clocks, Generation, StopReason};
+use super::{Action, Clocks, Fact, Generation, StopReason};
 
 /// What stands for "never" where a clock is set beyond what an instant can hold.
 const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
@@ -16,13 +16,15 @@ pub(super) struct Run {
     pub(super) generation: Generation,
     pub(super) pid: Option<u32>,
     pub(super) phase: Phase,
+    /// It never answered a `reload`, so that nobody knows with what it goes on.
+    pub(super) unsure: bool,
 }
 
 /// How far a run has come.
 #[derive(Debug)]
 pub(super) enum Phase {
     /// Spawned; `describe` is not answered yet.
-    Describing { until: Instant },
+    Describing { since: Instant, until: Instant },
     /// Described; what it requires is not ready yet.
     Parked,
     /// `init` is sent and not answered yet.
@@ -71,7 +73,8 @@ pub(super) enum Step {
 impl Run {
     /// A run that is being spawned now.
     pub(super) fn new(generation: Generation, now: Instant, clocks: &Clocks) -> Run {
-        Run { generation, pid: None, phase: Phase::Describing { until: later(now, clocks.describe) } }
+        let phase = Phase::Describing { since: now, until: later(now, clocks.describe) };
+        Run { generation, pid: None, phase, unsure: false }
     }
 
     /// Whether it takes calls.
@@ -107,10 +110,38 @@ impl Run {
     /// When it must be looked at next.
     pub(super) fn deadline(&self) -> Option<Instant> {
         match &self.phase {
-            Phase::Describing { until } | Phase::Initialising { until, .. } => Some(*until),
+            Phase::Describing { until, .. } | Phase::Initialising { until, .. } => Some(*until),
             Phase::Parked | Phase::Ready { .. } => None,
             Phase::Stopping(stopping) => stopping.step.deadline(),
         }
+    }
+
+    /// What it failed to do in its time, if it is not ready in spite of its deadline.
+    pub(super) fn overdue(&self, now: Instant) -> Option<String> {
+        let (what, since, until) = match self.phase {
+            Phase::Describing { since, until } => ("describe", since, until),
+            Phase::Initialising { since, until } => ("init", since, until),
+            Phase::Parked | Phase::Ready { .. } | Phase::Stopping(_) => return None,
+        };
+        let taken = seconds(until.saturating_duration_since(since));
+        (until <= now).then(|| format!("no {what} answer in {taken}"))
+    }
+
+    /// Grants it as much time again for its start, up to the limit.
+    pub(super) fn progressed(&mut self, now: Instant, clocks: &Clocks) {
+        let (grant, since, until) = match &mut self.phase {
+            Phase::Describing { since, until } => (clocks.describe, *since, until),
+            Phase::Initialising { since, until } => (clocks.init, *since, until),
+            Phase::Parked | Phase::Ready { .. } | Phase::Stopping(_) => return,
+        };
+        *until = later(now, grant).min(later(since, clocks.init_max)).max(*until);
+    }
+
+    /// Sends `init`; its answer has its time from now on.
+    pub(super) fn init(&mut self, name: &PluginName, now: Instant, clocks: &Clocks, out: &mut Vec<Action>) {
+        let until = later(now, clocks.init.min(clocks.init_max));
+        self.phase = Phase::Initialising { since: now, until };
+        out.push(Action::Init(name.clone(), self.generation));
     }
 
     /// Begins a stop with all its graces, or without drain and `shutdown` if it is not ready.
@@ -163,6 +194,28 @@ impl Run {
             }
         }
         out.push(Action::Kill(name.clone(), self.generation));
+    }
+
+    /// Takes the next step of a stop that was waiting for what was seen now.
+    pub(super) fn answered(
+        &mut self,
+        name: &PluginName,
+        now: Instant,
+        clocks: &Clocks,
+        fact: &Fact,
+        out: &mut Vec<Action>,
+    ) {
+        let awaited = match self.stopping().map(|stopping| stopping.step) {
+            Some(Step::Draining { .. }) => matches!(fact, Fact::Drained),
+            Some(Step::Leaving { .. }) => matches!(fact, Fact::ShutdownAnswered),
+            Some(
+                Step::Closing { .. } | Step::Terminating { .. } | Step::Killing { .. } | Step::Abandoned,
+            )
+            | None => false,
+        };
+        if awaited {
+            self.next_step(name, now, clocks, out);
+        }
     }
 
     /// Takes the next step of a stop: the one under way is done or had its time.
@@ -223,4 +276,9 @@ impl Step {
 /// An instant that long from now, however long that is.
 pub(super) fn later(now: Instant, after: Duration) -> Instant {
     now.checked_add(after).or_else(|| now.checked_add(FAR)).unwrap_or(now)
+}
+
+/// A duration in seconds, as messages have it.
+pub(super) fn seconds(duration: Duration) -> String {
+    format!("{} s", duration.as_secs_f64())
 }

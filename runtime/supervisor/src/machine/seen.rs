@@ -1,16 +1,29 @@
 //! What is seen of a plugin's runs, and what time makes of it: progress, failures, the next try.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use super::change::Change;
 use super::lifecycle::{Hold, Lifecycle, Probe, Wants};
 use super::restart::{RestartMode, Verdict, deviation};
-use super::run::{Failure, Phase, Run, Step, later};
+use super::run::{Failure, Phase, Run, later, seconds};
 use super::{Action, EXIT_PERMANENT, Exit, Fact, Generation, StopOutcome, StopReason};
 
 impl Lifecycle {
-    /// Something was seen of a run; of an older one it changes nothing.
+    /// Something was seen of a run; of one that is over it changes nothing.
     pub(super) fn fact(&mut self, now: Instant, generation: Generation, fact: Fact, out: &mut Vec<Action>) {
-        let Some(run) = self.run.as_mut().filter(|run| run.generation == generation) else { return };
+        if self.run.as_ref().is_some_and(|run| run.generation == generation) {
+            self.run_fact(now, fact, out);
+        } else if self.candidate().is_some_and(|candidate| candidate.run.generation == generation) {
+            self.candidate_fact(now, fact, out);
+        } else {
+            self.retiring_fact(now, generation, &fact, out);
+        }
+    }
+
+    /// Something was seen of the run.
+    fn run_fact(&mut self, now: Instant, fact: Fact, out: &mut Vec<Action>) {
+        let changing = self.is_changing();
+        let Some(run) = &mut self.run else { return };
         match (fact, &mut run.phase) {
             (Fact::Spawned { pid }, _) => run.pid = Some(pid),
             (Fact::NotSpawned { reason, passing }, _) => self.not_spawned(now, reason, passing),
@@ -32,24 +45,18 @@ impl Lifecycle {
                 *phase = Phase::Ready { since: now };
                 self.last_failure = None;
             }
-            (Fact::Progressed, Phase::Initialising { since, until }) => {
-                let clocks = &self.spec.clocks;
-                *until = later(now, clocks.init).min(later(*since, clocks.init_max)).max(*until);
+            (Fact::Progressed, _) => run.progressed(now, &self.spec.clocks),
+            (Fact::Reconfigured, Phase::Ready { .. }) => self.reconfigured(now, out),
+            (Fact::ReconfigureRefused { reason }, Phase::Ready { .. }) => {
+                self.reconfigure_refused(now, format!("reload was refused: {reason}"), out);
             }
-            (Fact::Idle, Phase::Ready { .. }) if !self.spec.eager => {
+            (Fact::Idle, Phase::Ready { .. }) if !self.spec.eager && !changing => {
                 self.up = false;
                 self.stop_run(now, StopReason::Idle, out);
             }
             (Fact::Misbehaved { reason }, _) => self.misbehaved(now, reason, out),
-            (Fact::Drained, Phase::Stopping(stopping)) => {
-                if matches!(stopping.step, Step::Draining { .. }) {
-                    run.next_step(&self.name, now, &self.spec.clocks, out);
-                }
-            }
-            (Fact::ShutdownAnswered, Phase::Stopping(stopping)) => {
-                if matches!(stopping.step, Step::Leaving { .. }) {
-                    run.next_step(&self.name, now, &self.spec.clocks, out);
-                }
+            (fact @ (Fact::Drained | Fact::ShutdownAnswered), _) => {
+                run.answered(&self.name, now, &self.spec.clocks, &fact, out);
             }
             // Too late or out of place: the phase it belongs to is over.
             (
@@ -57,10 +64,9 @@ impl Lifecycle {
                 | Fact::DescribeRefused { .. }
                 | Fact::Initialised
                 | Fact::InitRefused { .. }
-                | Fact::Progressed
-                | Fact::Idle
-                | Fact::Drained
-                | Fact::ShutdownAnswered,
+                | Fact::Reconfigured
+                | Fact::ReconfigureRefused { .. }
+                | Fact::Idle,
                 _,
             ) => {}
         }
@@ -70,24 +76,18 @@ impl Lifecycle {
     pub(super) fn tick(&mut self, now: Instant, out: &mut Vec<Action>) {
         while let Some(run) = self.run.as_mut().filter(|run| run.deadline().is_some_and(|until| until <= now))
         {
-            match run.phase {
-                Phase::Describing { .. } => {
-                    let reason = format!("no describe answer in {}", seconds(self.spec.clocks.describe));
-                    self.misbehaved(now, reason, out);
-                }
-                Phase::Initialising { since, until } => {
-                    let reason = format!("no init answer in {}", seconds(until.duration_since(since)));
-                    self.misbehaved(now, reason, out);
-                }
-                Phase::Stopping(_) => {
-                    run.next_step(&self.name, now, &self.spec.clocks, out);
-                    if run.is_abandoned() {
-                        self.note_stop(now);
-                    }
-                }
-                Phase::Parked | Phase::Ready { .. } => break,
+            if let Some(reason) = run.overdue(now) {
+                self.misbehaved(now, reason, out);
+                continue;
+            }
+            run.next_step(&self.name, now, &self.spec.clocks, out);
+            if run.is_abandoned() {
+                self.note_stop(now);
             }
         }
+        self.tick_reconfiguring(now, out);
+        self.tick_candidate(now, out);
+        self.tick_retiring(now, out);
         match &mut self.hold {
             Hold::Backoff { until, .. } if *until <= now => self.hold = Hold::Nothing,
             Hold::Failed { probe, .. } if matches!(*probe, Probe::At(at) if at <= now) => *probe = Probe::Due,
@@ -100,8 +100,14 @@ impl Lifecycle {
 
     /// When [`tick`](Lifecycle::tick) has something to do.
     pub(super) fn deadline(&self) -> Option<Instant> {
+        let change = match &self.change {
+            Change::Replacing(candidate) => candidate.deadline(),
+            Change::Reconfiguring { until, .. } => Some(*until),
+            Change::None | Change::Due | Change::Refused { .. } => None,
+        };
         let run = self.run.as_ref().and_then(Run::deadline);
-        [run, self.next_try(), self.reset_at()].into_iter().flatten().min()
+        let retiring = self.retiring.iter().filter_map(|retiring| retiring.run.deadline()).min();
+        [run, change, retiring, self.next_try(), self.reset_at()].into_iter().flatten().min()
     }
 
     /// When it is tried again, if that is settled.
@@ -125,29 +131,40 @@ impl Lifecycle {
     }
 
     fn misbehaved(&mut self, now: Instant, reason: String, out: &mut Vec<Action>) {
-        if let Some(run) = &mut self.run {
-            let failure = Failure { reason, ready_for: run.ready_for(now) };
-            run.kill(&self.name, now, &self.spec.clocks, Some(failure), out);
+        let Some(run) = &mut self.run else { return };
+        let failure = Failure { reason, ready_for: run.ready_for(now) };
+        run.kill(&self.name, now, &self.spec.clocks, Some(failure.clone()), out);
+        if !self.succeed(now, &failure) {
+            self.end_change_by_failure(&failure);
         }
     }
 
     fn not_spawned(&mut self, now: Instant, reason: String, passing: bool) {
         let asked = self.run.as_ref().and_then(Run::stopping).is_some_and(|stop| stop.failure.is_none());
         self.note_stop(now);
+        let failure = Failure { reason, ready_for: None };
+        if self.succeed(now, &failure) {
+            return;
+        }
         self.end_run();
         if !asked && passing {
-            self.failed(now, Failure { reason, ready_for: None });
+            self.failed(now, failure);
         } else if !asked {
-            self.hold = Hold::Failed { reason, probe: Probe::Never };
+            self.hold = Hold::Failed { reason: failure.reason, probe: Probe::Never };
         }
     }
 
     fn exited(&mut self, now: Instant, exit: Exit) {
-        self.last_exit = Some((self.generation, exit));
+        let Some(run) = &self.run else { return };
+        self.last_exit = Some((run.generation, exit));
+        let failure = Failure { reason: exit.to_string(), ready_for: run.ready_for(now) };
         self.note_stop(now);
+        if self.succeed(now, &failure) {
+            return;
+        }
+        self.end_change_by_failure(&failure);
         let wants = self.wants();
         let Some(run) = self.end_run() else { return };
-        let ready_for = run.ready_for(now);
         match run.phase {
             Phase::Stopping(stopping) => {
                 if let Some(failure) = stopping.failure {
@@ -160,7 +177,7 @@ impl Lifecycle {
                     let reason = format!("exited with {EXIT_PERMANENT}: permanent");
                     self.hold = Hold::Failed { reason, probe: Probe::Never };
                 } else {
-                    self.failed(now, Failure { reason: exit.to_string(), ready_for });
+                    self.failed(now, failure);
                 }
             }
         }
@@ -174,23 +191,32 @@ impl Lifecycle {
         self.run.take()
     }
 
-    /// Notes how an asked-for stop ended, once.
+    /// Notes how an asked-for stop of its run ended.
     fn note_stop(&mut self, now: Instant) {
-        let Some(run) = &self.run else { return };
+        let outcome = self.run.as_ref().and_then(|run| self.stop_outcome(now, run));
+        self.last_stop = outcome.or(self.last_stop);
+    }
+
+    /// How an asked-for stop of a run ended, if it was one and is not known yet.
+    pub(super) fn stop_outcome(&self, now: Instant, run: &Run) -> Option<StopOutcome> {
         let known = self.last_stop.is_some_and(|last| last.generation == run.generation);
-        if let Some(stopping) = run.stopping().filter(|stopping| !known && stopping.failure.is_none()) {
-            let took = now.saturating_duration_since(stopping.since);
-            let ended = stopping.step.ended();
-            self.last_stop = Some(StopOutcome { generation: run.generation, ended, took });
-        }
+        let stopping = run.stopping().filter(|stopping| !known && stopping.failure.is_none())?;
+        let took = now.saturating_duration_since(stopping.since);
+        Some(StopOutcome { generation: run.generation, ended: stopping.step.ended(), took })
+    }
+
+    /// Counts a failure, and says what would follow.
+    pub(super) fn count(&mut self, now: Instant, failure: &Failure) -> Verdict {
+        let deviation = deviation(self.salt, &self.name, self.latest);
+        self.last_failure = Some(failure.reason.clone());
+        self.history.judge(&self.spec.restart, now, failure.ready_for, deviation)
     }
 
     fn failed(&mut self, now: Instant, failure: Failure) {
-        let Failure { reason, ready_for } = failure;
+        let verdict = self.count(now, &failure);
+        let Failure { reason, .. } = failure;
         let policy = &self.spec.restart;
-        let deviation = deviation(self.salt, &self.name, self.generation);
-        self.last_failure = Some(reason.clone());
-        self.hold = match self.history.judge(policy, now, ready_for, deviation) {
+        self.hold = match verdict {
             Verdict::AtOnce => Hold::Nothing,
             Verdict::After(delay) => Hold::Backoff { until: later(now, delay), reason },
             Verdict::StayDown => Hold::Failed { reason, probe: Probe::Never },
@@ -208,9 +234,4 @@ impl Lifecycle {
             }
         };
     }
-}
-
-/// A duration in seconds, as messages have it.
-fn seconds(duration: Duration) -> String {
-    format!("{} s", duration.as_secs_f64())
 }

@@ -5,10 +5,9 @@ use std::time::Instant;
 
 use plugd_protocol::PluginName;
 use plugd_protocol::control::PluginState;
-use plugd_protocol::manifest::Requirement;
 
-use super::graph::{Graph, Needs, Problem};
-use super::lifecycle::{Block, Gates, Lifecycle};
+use super::graph::{Graph, Needs};
+use super::lifecycle::Lifecycle;
 use super::view::{Face, View};
 use super::{Action, Event, Fact, Spec};
 
@@ -25,10 +24,10 @@ const STARTING_MAX: usize = 8;
 pub struct Supervisor {
     salt: u64,
     starting_max: usize,
-    plugins: BTreeMap<PluginName, Lifecycle>,
-    graph: Graph,
+    pub(super) plugins: BTreeMap<PluginName, Lifecycle>,
+    pub(super) graph: Graph,
     graph_is_stale: bool,
-    leaving: Leaving,
+    pub(super) leaving: Leaving,
     /// Still to be looked at, by rank.
     touched: BTreeSet<(usize, PluginName)>,
     /// Looked at in this step.
@@ -37,13 +36,15 @@ pub struct Supervisor {
     pending: BTreeSet<PluginName>,
     /// Those between spawn and description.
     describing: BTreeSet<PluginName>,
+    /// Those with a candidate, which may require what the graph does not know of.
+    pub(super) replacing: BTreeSet<PluginName>,
     /// The latest instant it was told.
     now: Option<Instant>,
 }
 
 /// How far leaving has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Leaving {
+pub(super) enum Leaving {
     No,
     Asked,
     Left,
@@ -63,6 +64,7 @@ impl Supervisor {
             seen: BTreeSet::new(),
             pending: BTreeSet::new(),
             describing: BTreeSet::new(),
+            replacing: BTreeSet::new(),
             now: None,
         }
     }
@@ -110,14 +112,6 @@ impl Supervisor {
         &self.graph
     }
 
-    /// What is wrong with a plugin's requirements, versions included.
-    pub fn problems(&self, name: &PluginName) -> Vec<Problem> {
-        let structural = self.graph.problems(name).iter().cloned();
-        structural
-            .chain(self.graph.requirements(name).filter_map(|edge| self.mismatch(edge.to, edge.requirement)))
-            .collect()
-    }
-
     /// Whether it was told to leave and nothing lives any more.
     pub fn is_down(&self) -> bool {
         self.leaving != Leaving::No && !self.plugins.values().any(Lifecycle::is_live)
@@ -130,7 +124,7 @@ impl Supervisor {
             Event::Shutdown => self.shutdown(now, out),
             Event::Fact(name, generation, fact) => {
                 // A dependent on its way up needs it, and one on its way down may still use it.
-                if matches!(fact, Fact::Idle) && (leaving || self.is_pulled(&name)) {
+                if matches!(fact, Fact::Idle) && (leaving || self.is_needed(&name)) {
                     return;
                 }
                 self.update(&name, |plugin| plugin.fact(now, generation, fact, out));
@@ -163,7 +157,7 @@ impl Supervisor {
     }
 
     /// Changes one plugin, and notes who may be concerned.
-    fn update(&mut self, name: &PluginName, change: impl FnOnce(&mut Lifecycle)) {
+    pub(super) fn update(&mut self, name: &PluginName, change: impl FnOnce(&mut Lifecycle)) {
         let Some(plugin) = self.plugins.get_mut(name) else { return };
         let before = plugin.declared.clone();
         change(plugin);
@@ -241,17 +235,25 @@ impl Supervisor {
         if !self.plugins.contains_key(name) {
             return;
         }
-        let gates = self.gates(name);
+        let gates = self.gates(&self.graph, name);
         let plugin = self.plugins.get_mut(name).expect("looked up above");
         plugin.settle(now, gates, out);
+        self.settle_candidate(now, name, out);
+        let plugin = self.plugins.get_mut(name).expect("looked up above");
         let face = plugin.current_face();
         let changed = face != plugin.face;
+        let lost = plugin.face == Face::Ready && changed;
         plugin.face = face;
-        let (wants_spawn, describes) = (plugin.wants_spawn(), plugin.is_describing());
-        let (pulls, live) = (plugin.pulls(), plugin.is_live());
-        note(&mut self.pending, name, wants_spawn);
+        let (awaits_turn, describes) = (plugin.awaits_turn(), plugin.is_describing());
+        let (replaces, live) = (plugin.candidate().is_some(), plugin.is_live());
+        let pulls = plugin.pulls();
+        note(&mut self.pending, name, awaits_turn);
         note(&mut self.describing, name, describes);
+        note(&mut self.replacing, name, replaces);
         self.seen.insert(name.clone());
+        if lost {
+            self.lose(now, name, out);
+        }
         if changed {
             self.touch_dependents(name);
         }
@@ -268,92 +270,6 @@ impl Supervisor {
         }
     }
 
-    /// What those around a plugin allow it.
-    fn gates(&self, name: &PluginName) -> Gates {
-        let mut gates = Gates { leaving: self.leaving != Leaving::No, ..Gates::default() };
-        if gates.leaving {
-            let mut first = self.graph.stop_first(name);
-            gates.last = !first.any(|other| self.plugins.get(other).is_some_and(Lifecycle::is_live));
-        }
-        let own_fault = self.graph.problems(name).iter().find(|problem| problem.disables()).cloned();
-        let mut mismatches = self.graph.requirements(name);
-        let problem =
-            own_fault.or_else(|| mismatches.find_map(|edge| self.mismatch(edge.to, edge.requirement)));
-        if let Some(problem) = problem {
-            gates.problem = Some(problem.to_string().into());
-            return gates;
-        }
-        for edge in self.graph.requirements(name) {
-            let face = self.plugins.get(edge.to).filter(|_| !edge.missing).map(|plugin| &plugin.face);
-            match (face, edge.requirement.optional) {
-                (None, true) => {}
-                (None, false) => block(&mut gates, edge.to, edge.to, &self.not_configured(name, edge.to)),
-                (Some(Face::Down { root, cause }), false) => block(&mut gates, edge.to, root, cause),
-                (Some(Face::Coming { starting: true }), true) if edge.orders => {
-                    gates.waits.push(edge.to.clone())
-                }
-                (Some(Face::Asleep | Face::Coming { .. }), false) => gates.waits.push(edge.to.clone()),
-                (Some(Face::Ready), _) => {}
-                (Some(Face::Asleep | Face::Coming { .. } | Face::Down { .. }), true) => {}
-            }
-        }
-        gates
-    }
-
-    /// How a missing plugin is, as a cause of being blocked.
-    fn not_configured(&self, name: &PluginName, missing: &PluginName) -> String {
-        let near = self.graph.problems(name).iter().find_map(|problem| match problem {
-            Problem::Missing { name, near } if name == missing => near.as_ref(),
-            Problem::Missing { .. }
-            | Problem::SelfDependency
-            | Problem::Cycle(_)
-            | Problem::VersionMismatch { .. } => None,
-        });
-        let hint = near.map(|near| format!(" (did you mean {near}?)")).unwrap_or_default();
-        format!("which is not configured{hint}")
-    }
-
-    /// Whether a plugin is known to have a version that will not do.
-    fn mismatch(&self, required: &PluginName, requirement: &Requirement) -> Option<Problem> {
-        let plugin = self.plugins.get(required).filter(|plugin| !plugin.removed)?;
-        let declared = plugin.declared.as_ref()?;
-        // Any version will do, be it a pre-release or none that compares.
-        if requirement.optional || requirement.version.comparators.is_empty() {
-            return None;
-        }
-        let found = declared.version.clone();
-        let fits = found.as_ref().is_some_and(|version| requirement.version.matches(version));
-        (!fits).then(|| Problem::VersionMismatch {
-            name: required.clone(),
-            wanted: requirement.version.clone(),
-            found,
-        })
-    }
-
-    /// Makes what a plugin requires wanted too; of a blocked one, only what blocks it.
-    fn pull(&mut self, name: &PluginName) {
-        let Some(plugin) = self.plugins.get(name) else { return };
-        let by_call = plugin.by_call;
-        let blocking = plugin.gates.block.as_ref().map(|block| block.on.clone());
-        let hard = self.graph.requirements(name).filter(|edge| !edge.requirement.optional && !edge.missing);
-        let required: Vec<PluginName> = hard.map(|edge| edge.to.clone()).collect();
-        for name in required {
-            let concerned = blocking.as_ref().is_none_or(|blocking| blocking.contains(&name));
-            if concerned && self.plugins.get_mut(&name).is_some_and(|plugin| plugin.want(by_call)) {
-                self.touch(&name);
-            }
-        }
-    }
-
-    /// Whether a plugin that is on its way up requires this one.
-    fn is_pulled(&self, name: &PluginName) -> bool {
-        self.graph.dependents(name).into_iter().any(|dependent| {
-            let requires = |edge: super::graph::Edge<'_>| edge.to == name && !edge.requirement.optional;
-            self.graph.requirements(dependent).any(requires)
-                && self.plugins.get(dependent).is_some_and(Lifecycle::pulls)
-        })
-    }
-
     /// The plugin whose turn it is, if another run may start now.
     fn next_to_spawn(&self) -> Option<PluginName> {
         if self.describing.len() >= self.starting_max {
@@ -367,14 +283,19 @@ impl Supervisor {
     }
 
     fn rebuild_graph(&mut self) {
-        let configured = self.plugins.values().filter(|plugin| !plugin.removed);
-        self.graph = Graph::new(configured.map(|plugin| (plugin.name.clone(), needs(plugin))).collect());
+        self.graph = Graph::new(self.needs());
         // Ranks are those of the graph.
         let touched = std::mem::take(&mut self.touched);
         touched.iter().for_each(|(_, name)| self.touch(name));
     }
 
-    fn touch(&mut self, name: &PluginName) {
+    /// What everybody requires that is configured.
+    pub(super) fn needs(&self) -> BTreeMap<PluginName, Needs> {
+        let configured = self.plugins.values().filter(|plugin| !plugin.removed);
+        configured.map(|plugin| (plugin.name.clone(), plugin.needs())).collect()
+    }
+
+    pub(super) fn touch(&mut self, name: &PluginName) {
         self.touched.insert((self.graph.rank(name), name.clone()));
     }
 
@@ -384,7 +305,8 @@ impl Supervisor {
     }
 
     fn touch_dependents(&mut self, name: &PluginName) {
-        let dependents: Vec<PluginName> = self.graph.dependents(name).into_iter().cloned().collect();
+        let dependents = self.graph.dependents(name).into_iter();
+        let dependents: Vec<PluginName> = dependents.chain(&self.replacing).cloned().collect();
         dependents.iter().for_each(|dependent| self.touch(dependent));
     }
 
@@ -394,10 +316,11 @@ impl Supervisor {
         seen.sort_by_key(|name| self.graph.rank(name));
         for name in seen {
             let Some(plugin) = self.plugins.get_mut(&name) else { continue };
-            if plugin.removed && plugin.run.is_none() {
+            if plugin.is_over() {
                 self.plugins.remove(&name);
                 self.pending.remove(&name);
                 self.describing.remove(&name);
+                self.replacing.remove(&name);
                 out.push(Action::Forget(name));
                 continue;
             }
@@ -415,26 +338,10 @@ impl Supervisor {
     }
 }
 
-/// What a plugin requires: the configuration wins over the manifest, name by name.
-fn needs(plugin: &Lifecycle) -> Needs {
-    let declared = plugin.declared.as_ref();
-    let mut requires = declared.map(|declared| declared.requires.clone()).unwrap_or_default();
-    requires.extend(plugin.spec.requires.clone());
-    let priority = plugin.spec.priority.or(declared.and_then(|declared| declared.priority)).unwrap_or(0);
-    Needs { priority, requires }
-}
-
 fn note(set: &mut BTreeSet<PluginName>, name: &PluginName, belongs: bool) {
     if !belongs {
         set.remove(name);
     } else if !set.contains(name) {
         set.insert(name.clone());
     }
-}
-
-/// Notes that a requirement is down; the first one found is the one that is named.
-fn block(gates: &mut Gates, required: &PluginName, root: &PluginName, cause: &str) {
-    let first =
-        || Block { direct: required.clone(), root: root.clone(), cause: cause.into(), on: Vec::new() };
-    gates.block.get_or_insert_with(first).on.push(required.clone());
 }

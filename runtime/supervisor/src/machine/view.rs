@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use plugd_protocol::PluginName;
-use plugd_protocol::control::PluginState;
+use plugd_protocol::control::{PluginState, RestartRequired};
 
 use super::lifecycle::{Block, Hold, Lifecycle, Wants};
 use super::run::{Phase, Run};
@@ -19,7 +19,7 @@ pub struct View {
     pub reason: Option<String>,
     /// The plugins it waits for or is blocked by itself.
     pub waits_for: Vec<PluginName>,
-    /// Its latest run; 0 before the first.
+    /// The run that serves or is to, or else the latest that was; 0 before the first.
     pub generation: Generation,
     /// The process of its run.
     pub pid: Option<u32>,
@@ -47,6 +47,12 @@ pub struct View {
     pub settled_start: bool,
     /// Whether it has no process, or none that anybody waits for.
     pub settled_stop: bool,
+    /// The run that is to take over from the one that serves.
+    pub replacing: Option<Generation>,
+    /// What of its configuration its runs do not use yet, and why.
+    pub restart_required: Option<RestartRequired>,
+    /// Whether no run is on its way to take over and no reload in place is under way.
+    pub settled_change: bool,
     /// Whether its manifest is known, or nothing is under way to learn it.
     pub settled_describe: bool,
 }
@@ -113,7 +119,7 @@ impl Lifecycle {
 
     /// Registered is what a plugin is at first; it is not entered again.
     fn never_left_registered(&self) -> bool {
-        self.generation.0 == 0 && self.state == PluginState::Registered
+        self.latest.0 == 0 && self.state == PluginState::Registered
     }
 
     /// What its dependents go by.
@@ -139,8 +145,9 @@ impl Lifecycle {
         if let Hold::Failed { reason, .. } = &self.hold {
             return down("failed", Some(reason));
         }
-        // A try of one that was given up is no hope yet.
-        if let Some(reason) = self.history.given_up() {
+        // A try of one that was given up is no hope yet; one that sleeps was ready since.
+        let sleeps = run.is_none() && self.wants() != Wants::Up;
+        if let Some(reason) = self.history.given_up().filter(|_| !sleeps) {
             return down("failed", Some(reason));
         }
         if let Some(Block { root, cause, .. }) = &self.gates.block {
@@ -161,7 +168,7 @@ impl Lifecycle {
             state,
             reason: self.reason(state),
             waits_for: self.waits_for(state, wanted_up),
-            generation: self.generation,
+            generation: self.latest,
             pid: self.run.as_ref().and_then(|run| run.pid),
             since: self.since,
             starts: self.starts,
@@ -175,6 +182,9 @@ impl Lifecycle {
             heading: self.heading(state),
             settled_start: !matches!(state, PluginState::Starting | PluginState::Stopping),
             settled_stop: !self.is_live(),
+            replacing: self.candidate().map(|candidate| candidate.run.generation),
+            restart_required: self.restart_required(),
+            settled_change: !self.is_changing(),
             settled_describe: self.declared.is_some()
                 || !(self.is_describing() || self.wants_spawn() || state == PluginState::Stopping),
         }
@@ -239,8 +249,10 @@ impl Lifecycle {
     }
 
     fn why_disabled(&self) -> Option<&str> {
-        if !self.spec.enabled {
-            return Some("disabled in plugd.toml");
+        match (self.spec.enabled, self.spec.overruled) {
+            (false, true) => return Some("disabled by an operator"),
+            (false, false) => return Some("disabled in plugd.toml"),
+            (true, _) => {}
         }
         match &self.hold {
             _ if self.gates.problem.is_some() => self.gates.problem.as_deref(),

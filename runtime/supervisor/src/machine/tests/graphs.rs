@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use super::super::{Action, Event, Generation, Graph, Needs, Problem, Supervisor};
+use super::super::{Action, Event, Generation, Graph, Needs, Problem, Revision, Supervisor};
 use super::name;
 use super::script::{plain_spec, requirements};
 
@@ -111,7 +111,7 @@ fn a_chain_of_ten_thousand_is_blocked_and_started_without_recursion() {
     let actions = machine.step(now, Event::Wanted(name("p00000")));
     let spawned = actions.iter().filter(|action| matches!(action, Action::Spawn(..))).count();
     assert_eq!(spawned, 8);
-    assert!(actions.contains(&Action::Spawn(name("p09999"), Generation(1))));
+    assert!(actions.contains(&Action::Spawn(name("p09999"), Generation(1), Revision(0))));
     machine.step(now, Event::Stop(name("p09999")));
     let view = machine.view(&name("p00000")).unwrap();
     let reason = "requires p00001, which is blocked by p09999, which is stopped";

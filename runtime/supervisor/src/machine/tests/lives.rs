@@ -214,12 +214,12 @@ fn an_idle_plugin_stops_until_it_is_wanted() {
 fn a_reload_replaces_a_run_and_describes_one_that_sleeps() {
     check_up(
         "a",
-        "reload a | drain a#1 a:stopping
-        a drained | ask a#1 reload 5s
+        "reload a | spawn a#2
         reload a |
-        a exited 0 | spawn a#2 a:starting
-        a described | init a#2
-        a initialised | a:ready
+        a#2 described | init a#2
+        a#2 initialised | switch a#1>a#2 drain a#1
+        a#1 drained | ask a#1 reload 5s
+        a#1 exited 0 |
         a idle | drain a#2 a:stopping
         a exited 0 | a:idle
         reload a | spawn a#3 a:starting

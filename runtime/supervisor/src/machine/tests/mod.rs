@@ -1,9 +1,12 @@
 //! Tests of the machine: written scripts and simulated worlds.
 
+mod changes;
 mod failures;
 mod graphs;
 mod invariants;
 mod lives;
+mod losses;
+mod replacing;
 mod script;
 mod simulation;
 mod together;

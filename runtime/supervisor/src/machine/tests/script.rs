@@ -1,14 +1,16 @@
 //! A small language for scripts: on each line an event, and behind `|` what must follow.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use plugd_protocol::PluginName;
+use plugd_protocol::control::RestartRequired;
 use plugd_protocol::manifest::{OnLoss, Requirement};
 
 use super::super::{
-    Action, Clocks, Declared, Event, Exit, Fact, Generation, RestartMode, RestartPolicy, Spec, Supervisor,
-    View,
+    Action, Clocks, Declared, Event, Exit, Fact, Generation, OnChange, RestartMode, RestartPolicy, Revision,
+    Spec, Supervisor, View,
 };
 use super::{legal, name};
 
@@ -18,9 +20,11 @@ use super::{legal, name};
 /// +1500ms  next  shutdown                        time passes; to the next deadline; leave
 /// start a  stop a  restart a  reload a           the operator
 /// want a  describe a  config a eager; b          callers; another configuration
-/// a described 1.2.0 needs=b,c?                   facts of its run; a#1 for that of an older one
+/// a described 1.2.0 needs=b,c? reload            facts of its run; a#1 for that of another one
 /// ? a                                            how it is, and why
 /// ```
+///
+/// What must follow: `spawn a#2@3` (with revision 3), `switch a#1>a#2`, `a:ready` and so on.
 pub(super) fn check(plugins: &str, script: &str) {
     check_with(Supervisor::new(1), plugins, script);
 }
@@ -101,6 +105,8 @@ impl Stage {
             "initialised" => Fact::Initialised,
             "uninitialised" => Fact::InitRefused { reason },
             "progressed" => Fact::Progressed,
+            "reconfigured" => Fact::Reconfigured,
+            "unreconfigured" => Fact::ReconfigureRefused { reason },
             "idle" => Fact::Idle,
             "misbehaved" => Fact::Misbehaved { reason },
             "drained" => Fact::Drained,
@@ -113,8 +119,8 @@ impl Stage {
     }
 }
 
-/// Plugins as in `a eager needs=b,c?,d@^2; b prio=3 max=2 mode=never`.
-fn specs(text: &str) -> Vec<Spec> {
+/// Plugins as in `a eager needs=b,c?,d@^2; b prio=3 max=2 mode=never; c print=2 config.x=1 rev=4`.
+pub(super) fn specs(text: &str) -> Vec<Spec> {
     text.split(';').map(str::trim).filter(|text| !text.is_empty()).map(spec).collect()
 }
 
@@ -128,7 +134,11 @@ fn spec(text: &str) -> Spec {
             ("disabled", _) => spec.enabled = false,
             ("prio", value) => spec.priority = Some(value.parse().unwrap()),
             ("max", value) => spec.restart.max = value.parse().unwrap(),
-            ("print", value) => spec.fingerprint = value.parse().unwrap(),
+            ("held", _) => spec.held = true,
+            ("manual", _) => spec.on_change = OnChange::Manual,
+            ("rev", value) => spec.revision = Revision(value.parse().unwrap()),
+            ("print", value) => facet(&mut spec, "command", value),
+            (key, value) if key.starts_with("config.") => facet(&mut spec, key, value),
             ("mode", "never") => spec.restart.mode = RestartMode::Never,
             ("mode", "always") => spec.restart.mode = RestartMode::Always,
             ("known", value) => spec.declared = Some(declared(value)),
@@ -139,11 +149,17 @@ fn spec(text: &str) -> Spec {
     spec
 }
 
+fn facet(spec: &mut Spec, key: &str, value: &str) {
+    Arc::make_mut(&mut spec.facets).insert(key.to_owned(), value.parse().unwrap());
+}
+
 /// A lazy plugin with all defaults, and no jitter.
 pub(super) fn plain_spec(plugin: &str) -> Spec {
     Spec {
         name: name(plugin),
         enabled: true,
+        held: false,
+        overruled: false,
         eager: false,
         describe: false,
         priority: None,
@@ -151,7 +167,9 @@ pub(super) fn plain_spec(plugin: &str) -> Spec {
         declared: None,
         restart: RestartPolicy { jitter: 0.0, ..RestartPolicy::default() },
         clocks: Clocks::default(),
-        fingerprint: 0,
+        on_change: OnChange::Replace,
+        facets: Arc::default(),
+        revision: Revision(0),
     }
 }
 
@@ -162,19 +180,26 @@ fn declared(text: &str) -> Declared {
             Some(("needs", value)) => declared.requires = requirements(value),
             Some(("prio", value)) => declared.priority = Some(value.parse().unwrap()),
             Some((other, _)) => panic!("no such declaration: {other}"),
+            None if word == "reload" => declared.reload = true,
             None => declared.version = Some(word.parse().unwrap()),
         }
     }
     declared
 }
 
-/// Requirements as in `b,c?,d@^2`.
+/// Requirements as in `b,c?,d@^2,e!restart`.
 pub(super) fn requirements(text: &str) -> BTreeMap<PluginName, Requirement> {
     let one = |text: &str| {
+        let (text, on_loss) = match text.split_once('!') {
+            Some((text, "restart")) => (text, OnLoss::Restart),
+            Some((text, "stop")) => (text, OnLoss::Stop),
+            Some((_, other)) => panic!("no such on_loss: {other}"),
+            None => (text, OnLoss::Stay),
+        };
         let optional = text.ends_with('?');
         let (plugin, version) =
             text.trim_end_matches('?').split_once('@').unwrap_or((text.trim_end_matches('?'), "*"));
-        (name(plugin), Requirement { version: version.parse().unwrap(), optional, on_loss: OnLoss::Stay })
+        (name(plugin), Requirement { version: version.parse().unwrap(), optional, on_loss })
     };
     text.split(',').filter(|text| !text.is_empty()).map(one).collect()
 }
@@ -188,7 +213,11 @@ fn duration(text: &str) -> Duration {
 
 fn action(action: &Action) -> String {
     match action {
-        Action::Spawn(plugin, run) => format!("spawn {plugin}#{}", run.0),
+        Action::Spawn(plugin, run, revision) => format!("spawn {plugin}#{}{}", run.0, at(*revision)),
+        Action::Reconfigure(plugin, run, revision) => {
+            format!("reconfigure {plugin}#{}{}", run.0, at(*revision))
+        }
+        Action::Switch { plugin, from, to } => format!("switch {plugin}#{}>{plugin}#{}", from.0, to.0),
         Action::Init(plugin, run) => format!("init {plugin}#{}", run.0),
         Action::Drain(plugin, run) => format!("drain {plugin}#{}", run.0),
         Action::AskToLeave(plugin, run, reason, grace) => {
@@ -202,6 +231,10 @@ fn action(action: &Action) -> String {
         Action::Forget(plugin) => format!("forget {plugin}"),
         Action::Leave => "leave".to_owned(),
     }
+}
+
+fn at(revision: Revision) -> String {
+    if revision == Revision(0) { String::new() } else { format!("@{}", revision.0) }
 }
 
 /// State, reason, what it waits for, and what a call and the operator's waiters would be told.
@@ -228,6 +261,15 @@ fn describe(view: &View) -> String {
     ];
     for (_, word) in flags.iter().filter(|(set, _)| *set) {
         text.push_str(&format!(" {word}"));
+    }
+    if let Some(generation) = view.replacing {
+        text.push_str(&format!(" replacing by #{}", generation.0));
+    }
+    if !view.settled_change {
+        text.push_str(" changing");
+    }
+    if let Some(RestartRequired { changed, reason }) = &view.restart_required {
+        text.push_str(&format!(" marked {} ({reason})", changed.join(",")));
     }
     if let Some(stop) = view.last_stop {
         text.push_str(&format!(" {:?}#{} in {}s", stop.ended, stop.generation.0, stop.took.as_secs_f64()));

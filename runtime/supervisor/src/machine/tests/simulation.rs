@@ -3,17 +3,20 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use plugd_protocol::PluginName;
 
-use super::super::{Declared, Event, Fact, Generation, RestartMode, Spec, Supervisor, View};
+use super::super::{
+    Declared, Event, Fact, Generation, OnChange, RestartMode, Revision, Spec, Supervisor, View,
+};
 use super::invariants::Invariants;
 use super::name;
 use super::script::{plain_spec, requirements};
-use super::world::{Dice, World};
+use super::world::{Dice, Run, World};
 
-/// How many worlds each test lives through.
+/// How many worlds each test lives through; more where `PLUGD_WORLDS` says so.
 const WORLDS: u64 = 1000;
 
 /// How many of its latest steps a world that failed tells.
@@ -26,6 +29,7 @@ struct Simulation {
     world: World,
     invariants: Invariants,
     names: Vec<PluginName>,
+    revision: Revision,
     now: Instant,
     began: Instant,
     steps: usize,
@@ -41,21 +45,35 @@ impl Simulation {
         let machine = Supervisor::new(seed).with_starting_max(starting_max);
         let invariants = Invariants::default();
         let now = Instant::now();
-        let mut simulation =
-            Simulation { machine, world, invariants, names, now, began: now, steps: 0, tale };
+        let mut simulation = Simulation {
+            machine,
+            world,
+            invariants,
+            names,
+            revision: Revision(0),
+            now,
+            began: now,
+            steps: 0,
+            tale,
+        };
         let mut specs = Vec::new();
         for number in 0..simulation.names.len() {
-            let plugin = simulation.names[number].clone();
-            let declared = Declared {
-                version: simulation.world.dice.pick(&["1.0.0", "2.1.0", ""]).parse().ok(),
-                requires: requirements(&simulation.needs(number, 15)),
-                priority: None,
-            };
-            simulation.world.inhabit(&plugin, declared);
+            simulation.inhabit(number);
             specs.push(simulation.spec(number));
         }
         simulation.step(Event::Configured(specs));
         simulation
+    }
+
+    /// Says what a plugin is like from now on, whenever it is spawned.
+    fn inhabit(&mut self, number: usize) {
+        let declared = Declared {
+            version: self.world.dice.pick(&["1.0.0", "2.1.0", ""]).parse().ok(),
+            requires: requirements(&self.needs(number, 15)),
+            priority: None,
+            reload: self.world.dice.chance(50),
+        };
+        self.world.inhabit(&self.names[number].clone(), declared);
     }
 
     /// Some requirements, mostly of those with a lower number, now and then of anybody.
@@ -65,7 +83,8 @@ impl Simulation {
         for other in 0..self.names.len() {
             if dice.chance(if other < number { percent * 2 } else { percent / 10 }) {
                 let kind = dice.pick(&["", "", "", "?", "@^1", "@>=1"]);
-                needs.push(format!("p{other}{kind}"));
+                let on_loss = dice.pick(&["", "", "!restart", "!stop"]);
+                needs.push(format!("p{other}{kind}{on_loss}"));
             }
         }
         if dice.chance(3) {
@@ -89,8 +108,18 @@ impl Simulation {
             _ => RestartMode::OnFailure,
         };
         spec.restart.jitter = 0.2;
-        spec.fingerprint = dice.below(1000);
+        spec.held = dice.chance(5);
+        spec.on_change = if dice.chance(85) { OnChange::Replace } else { OnChange::Manual };
+        let facets = Arc::make_mut(&mut spec.facets);
+        facets.insert("command".into(), dice.below(2));
+        facets.insert("config.a".into(), dice.below(3));
+        spec.revision = self.next_revision();
         spec
+    }
+
+    fn next_revision(&mut self) -> Revision {
+        self.revision.0 += 1;
+        self.revision
     }
 
     /// One step of the machine between all checks.
@@ -98,8 +127,9 @@ impl Simulation {
         self.steps += 1;
         let is_tick = matches!(event, Event::Tick);
         let end = match &event {
-            Event::Fact(plugin, _, fact @ (Fact::Exited(_) | Fact::NotSpawned { .. })) => {
-                self.world.alive.remove(plugin).map(|process| (plugin.clone(), process, fact.clone()))
+            Event::Fact(plugin, generation, fact @ (Fact::Exited(_) | Fact::NotSpawned { .. })) => {
+                let run = (plugin.clone(), *generation);
+                self.world.alive.remove(&run).map(|process| (run, process, fact.clone()))
             }
             _ => None,
         };
@@ -107,8 +137,8 @@ impl Simulation {
         self.tell(&format!("{event:?}"));
         let actions = self.machine.step(self.now, event);
         actions.iter().for_each(|action| self.tell(&format!("    {action:?}")));
-        if let Some((plugin, process, fact)) = &end {
-            self.invariants.ended(self.now, &self.machine, plugin, process, fact);
+        if let Some((run, process, fact)) = &end {
+            self.invariants.ended(self.now, &self.machine, run, process, fact);
         }
         self.invariants.judge_actions(self.now, &self.machine, &self.world, &actions);
         for action in &actions {
@@ -138,22 +168,27 @@ impl Simulation {
             return self.step(Event::Tick);
         }
         match self.world.happens(self.now) {
-            Some((plugin, generation, fact)) => {
-                self.older_facts_change_nothing(&plugin, generation, &fact);
-                self.step(Event::Fact(plugin, generation, fact));
+            Some((run, fact)) => {
+                self.facts_of_the_dead_change_nothing(&run, &fact);
+                self.step(Event::Fact(run.0, run.1, fact));
             }
             None => self.step(Event::Tick),
         }
     }
 
-    fn older_facts_change_nothing(&mut self, plugin: &PluginName, generation: Generation, fact: &Fact) {
+    fn facts_of_the_dead_change_nothing(&mut self, (plugin, generation): &Run, fact: &Fact) {
         let views = |machine: &Supervisor| -> Vec<_> {
             // The count of failures ages with the clock alone, which these steps carry forward.
             machine.views().map(|(name, view)| (name.clone(), View { restarts: 0, ..view })).collect()
         };
         let before = views(&self.machine);
-        for wrong in [generation.0 - 1, generation.0 + 1] {
-            let event = Event::Fact(plugin.clone(), Generation(wrong), fact.clone());
+        let any_older = self.world.dice.below(generation.0) + 1;
+        for wrong in [generation.0 - 1, any_older, generation.0 + 1, generation.0 + 9] {
+            let wrong = Generation(wrong);
+            if self.world.alive.contains_key(&(plugin.clone(), wrong)) {
+                continue;
+            }
+            let event = Event::Fact(plugin.clone(), wrong, fact.clone());
             assert_eq!(self.machine.step(self.now, event), [], "an action upon a fact of another run");
         }
         assert_eq!(views(&self.machine), before, "a fact of another run changed something");
@@ -161,12 +196,12 @@ impl Simulation {
 
     fn operator(&mut self) {
         let plugin = self.world.dice.pick(&self.names);
-        let event = match self.world.dice.below(16) {
+        let event = match self.world.dice.below(20) {
             0 | 1 => Event::Start(plugin),
             2 | 3 => Event::Stop(plugin),
             4..=6 => Event::Restart(plugin),
-            7 => Event::Reload(plugin),
-            8..=11 => Event::Wanted(plugin),
+            7 | 8 => Event::Reload(plugin),
+            9..=11 => Event::Wanted(plugin),
             12 => Event::DescribeWanted(plugin),
             13 => Event::Tick,
             _ => self.reconfigure(),
@@ -179,21 +214,34 @@ impl Simulation {
         let mut specs = self.invariants.specs.clone();
         let number = usize::try_from(self.world.dice.below(self.names.len() as u64)).unwrap();
         let plugin = self.names[number].clone();
-        match self.world.dice.below(5) {
-            0 => {}
-            1 => {
+        let revision = self.next_revision();
+        let dice = &mut self.world.dice;
+        let facet = |spec: &mut Spec, key: &str, value: u64| {
+            let before = Arc::make_mut(&mut spec.facets).insert(key.to_owned(), value);
+            if before != Some(value) {
+                spec.revision = revision;
+            }
+        };
+        let (kind, value) = (dice.below(9), dice.below(3));
+        let becomes_another = matches!(kind, 1 | 2) && dice.chance(30);
+        match (kind, specs.get_mut(&plugin)) {
+            (0, _) => {}
+            (1 | 2, Some(spec)) => facet(spec, "command", value),
+            (3 | 4, Some(spec)) => facet(spec, "config.a", value),
+            (5, Some(spec)) => spec.enabled = !spec.enabled,
+            (6, Some(spec)) => {
+                spec.on_change = if value == 0 { OnChange::Manual } else { OnChange::Replace };
+            }
+            (7, _) => {
                 specs.remove(&plugin);
             }
-            2 => {
-                specs.entry(plugin).and_modify(|spec| spec.fingerprint += 1);
-            }
-            3 => {
-                specs.entry(plugin).and_modify(|spec| spec.enabled = !spec.enabled);
-            }
-            _ => {
+            (_, _) => {
                 let spec = self.spec(number);
                 specs.insert(plugin, spec);
             }
+        }
+        if becomes_another {
+            self.inhabit(number);
         }
         Event::Configured(specs.into_values().collect())
     }
@@ -217,7 +265,7 @@ impl Simulation {
             self.pass(until);
         }
         // In case just now something is on its way again: it arrives within the longest start.
-        self.invariants.judge_rest(&self.machine);
+        self.invariants.judge_rest(&self.machine, &self.world);
     }
 
     fn leave(&mut self) {
@@ -245,23 +293,27 @@ impl Simulation {
 
 /// Lives through many worlds; a failure names the seed of the world it happened in.
 fn worlds(first: u64, scenario: impl Fn(&mut Simulation)) {
-    let (mut steps, mut answered) = (0, 0);
-    for seed in first..first + WORLDS {
+    let (mut steps, mut answered, mut changed) = (0, 0, (0, 0));
+    let count = std::env::var("PLUGD_WORLDS").map_or(WORLDS, |count| count.parse().unwrap());
+    for seed in first..first + count {
         let tale = Tale::default();
         let attempt = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let mut simulation = Simulation::new(seed, Rc::clone(&tale));
             scenario(&mut simulation);
-            (simulation.steps, simulation.invariants.answered)
+            (simulation.steps, simulation.invariants)
         }));
-        let Ok((taken, served)) = attempt else {
+        let Ok((taken, seen)) = attempt else {
             tale.borrow().iter().for_each(|line| eprintln!("{line}"));
             panic!("in the world of seed {seed}");
         };
         steps += taken;
-        answered += served;
+        answered += seen.answered;
+        changed = (changed.0 + seen.switched, changed.1 + seen.reconfigured);
     }
-    let enough = usize::try_from(WORLDS).unwrap();
-    assert!(steps > 10 * enough && answered > enough, "the worlds are too quiet: {steps} {answered}");
+    let enough = usize::try_from(count).unwrap();
+    let quiet = format!("the worlds are too quiet: {steps} {answered} {changed:?}");
+    assert!(steps > 10 * enough && answered > enough, "{quiet}");
+    assert!(changed.0 > enough / 4 && changed.1 > enough / 4, "{quiet}");
 }
 
 #[test]

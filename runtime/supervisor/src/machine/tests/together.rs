@@ -85,7 +85,7 @@ fn a_version_that_will_not_do_disables_until_another_comes() {
         a exited 0 | a:disabled
         ? a | disabled (requires b ^2, but its version is 1.4.0) started down Terminated#1 in 0s
         b initialised | b:ready
-        reload b | drain b#1 b:stopping",
+        reload b | spawn b#2",
     );
     check(
         "a needs=b@^2; b known=1.4.0",
@@ -237,7 +237,7 @@ fn a_changed_configuration_touches_only_what_changed() {
         b initialised | b:ready
         config d; c; b; a |
         config a known=1.0.0; b; c; d |
-        config a; b print=2; c print=2; e eager | drain b#1 spawn e#1 b:stopping e:starting forget d",
+        config a; b print=2; c print=2; e eager | spawn b#2 spawn e#1 e:starting forget d",
     );
 }
 

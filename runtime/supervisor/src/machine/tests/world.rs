@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use plugd_protocol::PluginName;
 
-use super::super::{Action, Declared, Exit, Fact, Generation};
+use super::super::{Action, Declared, Exit, Fact, Generation, Revision};
 
 /// A small generator of numbers (xorshift64*), so that a seed is a world.
 pub(super) struct Dice(u64);
@@ -65,6 +65,19 @@ pub(super) enum End {
     Never,
 }
 
+/// What a run does about `reload`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Reload {
+    Takes,
+    TakesLate,
+    Refuses,
+    Ignores,
+    CrashesOfIt,
+}
+
+const RELOADS: [Reload; 5] =
+    [Reload::Takes, Reload::TakesLate, Reload::Refuses, Reload::Ignores, Reload::CrashesOfIt];
+
 const TEMPERS: [Temper; 13] = [
     Temper::Good,
     Temper::CrashesInDescribe,
@@ -86,9 +99,12 @@ const ENDS: [End; 5] = [End::Shutdown, End::Stdin, End::Sigterm, End::Sigkill, E
 /// A process that exists.
 #[derive(Debug)]
 pub(super) struct Process {
-    pub(super) generation: Generation,
+    /// The settings it goes by, and those it was sent and has not taken up.
+    pub(super) revision: Revision,
+    reloading: Option<Revision>,
     temper: Temper,
     end: End,
+    reload: Reload,
     pub(super) described: Option<Declared>,
     pub(super) ready_since: Option<Instant>,
     /// The latest step of its end it was told, and since when it is ending.
@@ -100,13 +116,23 @@ pub(super) struct Process {
     pub(super) abandoned: bool,
 }
 
+impl Process {
+    /// Whether calls go to it, unless another is to have them.
+    pub(super) fn serves(&self) -> bool {
+        self.ready_since.is_some() && self.ending_since.is_none()
+    }
+}
+
+/// Which run of which plugin.
+pub(super) type Run = (PluginName, Generation);
+
 /// All processes and what they are going to do.
 pub(super) struct World {
     pub(super) dice: Dice,
     /// What each plugin is like: usually all its runs are.
     natures: BTreeMap<PluginName, (Temper, End, Declared)>,
-    pub(super) alive: BTreeMap<PluginName, Process>,
-    pub(super) to_come: BTreeMap<(Instant, u64), (PluginName, Generation, Fact)>,
+    pub(super) alive: BTreeMap<Run, Process>,
+    pub(super) to_come: BTreeMap<(Instant, u64), (Run, Fact)>,
     sequence: u64,
 }
 
@@ -123,60 +149,74 @@ impl World {
         self.natures.insert(plugin.clone(), (temper, end, declared));
     }
 
+    /// The processes of a plugin.
+    pub(super) fn of<'a>(&'a self, plugin: &PluginName) -> impl Iterator<Item = (Generation, &'a Process)> {
+        let runs = (plugin.clone(), Generation(0))..=(plugin.clone(), Generation(u64::MAX));
+        self.alive.range(runs).map(|((_, generation), process)| (*generation, process))
+    }
+
     /// What the world does about an action.
     pub(super) fn act(&mut self, now: Instant, action: &Action) {
         match action {
-            Action::Spawn(plugin, generation) => self.spawn(now, plugin, *generation),
-            Action::Init(plugin, generation) => self.init(now, plugin, *generation),
-            Action::Drain(plugin, _) => {
-                self.begin_end(now, plugin, 1);
+            Action::Spawn(plugin, run, revision) => self.spawn(now, &(plugin.clone(), *run), *revision),
+            Action::Init(plugin, run) => self.init(now, &(plugin.clone(), *run)),
+            Action::Reconfigure(plugin, run, revision) => {
+                self.reconfigure(now, &(plugin.clone(), *run), *revision);
+            }
+            Action::Drain(plugin, run) => {
+                let run = (plugin.clone(), *run);
+                self.begin_end(now, &run, 1);
                 if self.dice.chance(70) {
-                    self.later(now, 4000, plugin, Fact::Drained);
+                    self.later(now, 4000, &run, Fact::Drained);
                 }
             }
-            Action::AskToLeave(plugin, ..) => {
-                self.begin_end(now, plugin, 2);
+            Action::AskToLeave(plugin, run, ..) => {
+                let run = (plugin.clone(), *run);
+                self.begin_end(now, &run, 2);
                 if self.dice.chance(50) {
-                    self.later(now, 7000, plugin, Fact::ShutdownAnswered);
+                    self.later(now, 7000, &run, Fact::ShutdownAnswered);
                 }
-                self.may_end(now, plugin, End::Shutdown, Exit::Code(0));
+                self.may_end(now, &run, End::Shutdown, Exit::Code(0));
             }
-            Action::CloseStdin(plugin, _) => {
-                self.begin_end(now, plugin, 3);
-                self.may_end(now, plugin, End::Stdin, Exit::Code(0));
+            Action::CloseStdin(plugin, run) => {
+                let run = (plugin.clone(), *run);
+                self.begin_end(now, &run, 3);
+                self.may_end(now, &run, End::Stdin, Exit::Code(0));
             }
-            Action::Terminate(plugin, _) => {
-                self.begin_end(now, plugin, 4);
-                self.may_end(now, plugin, End::Sigterm, Exit::Signal(15));
+            Action::Terminate(plugin, run) => {
+                let run = (plugin.clone(), *run);
+                self.begin_end(now, &run, 4);
+                self.may_end(now, &run, End::Sigterm, Exit::Signal(15));
             }
-            Action::Kill(plugin, _) => {
-                let process = self.alive.get_mut(plugin).expect("killed, so it is alive");
+            Action::Kill(plugin, run) => {
+                let run = (plugin.clone(), *run);
+                let process = self.alive.get_mut(&run).expect("killed, so it is alive");
                 process.at_fault = process.ending_since.is_none();
-                self.begin_end(now, plugin, 5);
-                self.may_end(now, plugin, End::Sigkill, Exit::Signal(9));
-                if self.alive[plugin].end == End::Never {
-                    self.later(now, 60_000, plugin, Fact::Exited(Exit::Signal(9)));
+                self.begin_end(now, &run, 5);
+                self.may_end(now, &run, End::Sigkill, Exit::Signal(9));
+                if self.alive[&run].end == End::Never {
+                    self.later(now, 60_000, &run, Fact::Exited(Exit::Signal(9)));
                 }
             }
-            Action::Abandon(plugin, _) => {
-                self.begin_end(now, plugin, 6);
-                self.alive.get_mut(plugin).expect("abandoned, so it is alive").abandoned = true;
+            Action::Abandon(plugin, run) => {
+                let run = (plugin.clone(), *run);
+                self.begin_end(now, &run, 6);
+                self.alive.get_mut(&run).expect("abandoned, so it is alive").abandoned = true;
             }
-            Action::Entered(..) | Action::Forget(_) | Action::Leave => {}
+            // Its runs are counted from 1 again, and its processes said the last they had to say.
+            Action::Forget(plugin) => self.to_come.retain(|_, ((of, _), _)| of != plugin),
+            Action::Switch { .. } | Action::Entered(..) | Action::Leave => {}
         }
     }
 
     /// The next thing that happens to a process, if its time has come.
-    pub(super) fn happens(&mut self, now: Instant) -> Option<(PluginName, Generation, Fact)> {
+    pub(super) fn happens(&mut self, now: Instant) -> Option<(Run, Fact)> {
         while let Some(entry) = self.to_come.first_entry() {
             if entry.key().0 > now {
                 return None;
             }
-            let (plugin, generation, fact) = entry.remove();
-            let Some(process) = self.alive.get_mut(&plugin).filter(|alive| alive.generation == generation)
-            else {
-                continue;
-            };
+            let (run, fact) = entry.remove();
+            let Some(process) = self.alive.get_mut(&run) else { continue };
             match &fact {
                 Fact::Exited(_) | Fact::NotSpawned { .. } => {}
                 // A process that is stopped in the middle of its start may answer late, or not.
@@ -185,34 +225,41 @@ impl World {
                     let until_ready = process.initialising && process.ending_since.is_none();
                     process.ready_since = until_ready.then_some(now);
                     process.initialising = false;
-                    self.live(now, &plugin);
+                    self.live(now, &run);
+                }
+                Fact::Reconfigured => {
+                    process.revision = process.reloading.take().unwrap_or(process.revision);
                 }
                 Fact::Spawned { .. }
                 | Fact::DescribeRefused { .. }
                 | Fact::InitRefused { .. }
                 | Fact::Progressed
+                | Fact::ReconfigureRefused { .. }
                 | Fact::Idle
                 | Fact::Misbehaved { .. }
                 | Fact::Drained
                 | Fact::ShutdownAnswered => {}
             }
-            return Some((plugin, generation, fact));
+            return Some((run, fact));
         }
         None
     }
 
-    fn spawn(&mut self, now: Instant, plugin: &PluginName, generation: Generation) {
-        let (mut temper, mut end, declared) = self.natures[plugin].clone();
+    fn spawn(&mut self, now: Instant, run: &Run, revision: Revision) {
+        let (mut temper, mut end, declared) = self.natures[&run.0].clone();
         if self.dice.chance(15) {
             temper = self.dice.pick(&TEMPERS);
         }
         if self.dice.chance(15) {
             end = self.dice.pick(&ENDS);
         }
+        let reload = if self.dice.chance(50) { Reload::Takes } else { self.dice.pick(&RELOADS) };
         let process = Process {
-            generation,
+            revision,
+            reloading: None,
             temper,
             end,
+            reload,
             described: None,
             ready_since: None,
             step: 0,
@@ -221,25 +268,25 @@ impl World {
             at_fault: false,
             abandoned: false,
         };
-        let before = self.alive.insert(plugin.clone(), process);
-        assert!(before.is_none(), "a second process of {plugin} beside {before:?}");
+        let before = self.alive.insert(run.clone(), process);
+        assert!(before.is_none(), "{run:?} was spawned twice");
         if temper == Temper::CannotBeSpawned {
-            return self.later(
-                now,
-                10,
-                plugin,
-                Fact::NotSpawned { reason: "no such file".into(), passing: plugin.as_str().ends_with('b') },
-            );
+            let passing = run.0.as_str().ends_with('b');
+            let fact = Fact::NotSpawned { reason: "no such file".into(), passing };
+            return self.later(now, 10, run, fact);
         }
-        self.later(now, 2, plugin, Fact::Spawned { pid: 1 });
+        self.later(now, 2, run, Fact::Spawned { pid: 1 });
         match temper {
-            Temper::CrashesInDescribe => self.later(now, 900, plugin, Fact::Exited(Exit::Code(1))),
+            Temper::CrashesInDescribe => self.later(now, 900, run, Fact::Exited(Exit::Code(1))),
             Temper::HangsInDescribe => {}
-            Temper::ExitsPermanently => self.later(now, 900, plugin, Fact::Exited(Exit::Code(125))),
+            Temper::ExitsPermanently => self.later(now, 900, run, Fact::Exited(Exit::Code(125))),
             Temper::RefusesDescribe => {
-                self.later(now, 900, plugin, Fact::DescribeRefused { reason: "no".into() });
+                self.later(now, 900, run, Fact::DescribeRefused { reason: "no".into() });
             }
-            Temper::IsSlow => self.later(now, 12_000, plugin, Fact::Described(declared)),
+            Temper::IsSlow => {
+                self.later(now, 9000, run, Fact::Progressed);
+                self.later(now, 12_000, run, Fact::Described(declared));
+            }
             Temper::Good
             | Temper::CrashesInInit
             | Temper::CrashesWhenReady
@@ -247,22 +294,21 @@ impl World {
             | Temper::RefusesInit
             | Temper::Misbehaves
             | Temper::CannotBeSpawned
-            | Temper::BecomesIdle => self.later(now, 300, plugin, Fact::Described(declared)),
+            | Temper::BecomesIdle => self.later(now, 300, run, Fact::Described(declared)),
         }
     }
 
-    fn init(&mut self, now: Instant, plugin: &PluginName, generation: Generation) {
-        let process = self.alive.get_mut(plugin).expect("initialised, so it is alive");
-        assert_eq!(process.generation, generation);
+    fn init(&mut self, now: Instant, run: &Run) {
+        let process = self.alive.get_mut(run).expect("initialised, so it is alive");
         assert!(process.described.is_some() && process.ready_since.is_none() && !process.initialising);
         process.initialising = true;
         match process.temper {
-            Temper::CrashesInInit => self.later(now, 900, plugin, Fact::Exited(Exit::Code(2))),
+            Temper::CrashesInInit => self.later(now, 900, run, Fact::Exited(Exit::Code(2))),
             Temper::HangsInInit => {}
-            Temper::RefusesInit => self.later(now, 900, plugin, Fact::InitRefused { reason: "no".into() }),
+            Temper::RefusesInit => self.later(now, 900, run, Fact::InitRefused { reason: "no".into() }),
             Temper::IsSlow => {
-                (0..4).for_each(|_| self.later(now, 40_000, plugin, Fact::Progressed));
-                self.later(now, 60_000, plugin, Fact::Initialised);
+                (0..4).for_each(|_| self.later(now, 40_000, run, Fact::Progressed));
+                self.later(now, 60_000, run, Fact::Initialised);
             }
             Temper::Good
             | Temper::CrashesInDescribe
@@ -272,22 +318,40 @@ impl World {
             | Temper::RefusesDescribe
             | Temper::Misbehaves
             | Temper::CannotBeSpawned
-            | Temper::BecomesIdle => self.later(now, 300, plugin, Fact::Initialised),
+            | Temper::BecomesIdle => self.later(now, 300, run, Fact::Initialised),
+        }
+    }
+
+    fn reconfigure(&mut self, now: Instant, run: &Run, revision: Revision) {
+        let process = self.alive.get_mut(run).expect("reconfigured, so it is alive");
+        assert!(process.ready_since.is_some() && process.ending_since.is_none());
+        process.reloading = Some(revision);
+        // An answer to an earlier one is known as such by its id.
+        let answers = |fact: &Fact| matches!(fact, Fact::Reconfigured | Fact::ReconfigureRefused { .. });
+        self.to_come.retain(|_, (of, fact)| of != run || !answers(fact));
+        match self.alive[run].reload {
+            Reload::Takes => self.later(now, 900, run, Fact::Reconfigured),
+            Reload::TakesLate => self.later(now, 60_000, run, Fact::Reconfigured),
+            Reload::Refuses => {
+                self.later(now, 900, run, Fact::ReconfigureRefused { reason: "no".into() });
+            }
+            Reload::Ignores => {}
+            Reload::CrashesOfIt => self.later(now, 900, run, Fact::Exited(Exit::Code(4))),
         }
     }
 
     /// What a ready process is going to do.
-    fn live(&mut self, now: Instant, plugin: &PluginName) {
-        match self.alive[plugin].temper {
+    fn live(&mut self, now: Instant, run: &Run) {
+        match self.alive[run].temper {
             Temper::CrashesWhenReady => {
                 let within = self.dice.pick(&[100, 15_000, 90_000]);
                 let status = self.dice.pick(&[0, 1, 1]);
-                self.later(now, within, plugin, Fact::Exited(Exit::Code(status)));
+                self.later(now, within, run, Fact::Exited(Exit::Code(status)));
             }
             Temper::Misbehaves => {
-                self.later(now, 20_000, plugin, Fact::Misbehaved { reason: "nonsense".into() });
+                self.later(now, 20_000, run, Fact::Misbehaved { reason: "nonsense".into() });
             }
-            Temper::BecomesIdle => self.later(now, 20_000, plugin, Fact::Idle),
+            Temper::BecomesIdle => self.later(now, 20_000, run, Fact::Idle),
             Temper::Good
             | Temper::CrashesInDescribe
             | Temper::CrashesInInit
@@ -301,29 +365,28 @@ impl World {
         }
     }
 
-    fn begin_end(&mut self, now: Instant, plugin: &PluginName, step: u8) {
-        let process = self.alive.get_mut(plugin).expect("told to end, so it is alive");
-        assert!(process.step < step, "{plugin} was told step {step} of its end after step {}", process.step);
+    fn begin_end(&mut self, now: Instant, run: &Run, step: u8) {
+        let process = self.alive.get_mut(run).expect("told to end, so it is alive");
+        assert!(process.step < step, "{run:?} was told step {step} of its end after step {}", process.step);
         process.step = step;
         process.ending_since.get_or_insert(now);
     }
 
     /// Ends a process by something, if that is what it takes.
-    fn may_end(&mut self, now: Instant, plugin: &PluginName, by: End, exit: Exit) {
-        if self.alive[plugin].end == by {
+    fn may_end(&mut self, now: Instant, run: &Run, by: End, exit: Exit) {
+        if self.alive[run].end == by {
             let within = self.dice.pick(&[1, 500, 6000]);
-            self.later(now, within, plugin, Fact::Exited(exit));
-        } else if by == End::Sigkill && self.alive[plugin].end != End::Never {
-            self.later(now, 5, plugin, Fact::Exited(exit));
-        } else if by == End::Sigterm && matches!(self.alive[plugin].end, End::Shutdown | End::Stdin) {
-            self.later(now, 200, plugin, Fact::Exited(exit));
+            self.later(now, within, run, Fact::Exited(exit));
+        } else if by == End::Sigkill && self.alive[run].end != End::Never {
+            self.later(now, 5, run, Fact::Exited(exit));
+        } else if by == End::Sigterm && matches!(self.alive[run].end, End::Shutdown | End::Stdin) {
+            self.later(now, 200, run, Fact::Exited(exit));
         }
     }
 
-    fn later(&mut self, now: Instant, within_ms: u64, plugin: &PluginName, fact: Fact) {
+    fn later(&mut self, now: Instant, within_ms: u64, run: &Run, fact: Fact) {
         let at = now + self.dice.millis(within_ms);
-        let generation = self.alive[plugin].generation;
         self.sequence += 1;
-        self.to_come.insert((at, self.sequence), (plugin.clone(), generation, fact));
+        self.to_come.insert((at, self.sequence), (run.clone(), fact));
     }
 }

@@ -1,0 +1,368 @@
+//! Questions of a call, put to whoever sits at the terminal.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::io::{BufRead, IsTerminal, Write};
+use std::thread;
+
+use plugd_daemon::client::Following;
+use plugd_engine::Asker;
+use plugd_protocol::control::{AnswerParams, Ask, AskEnd, AskNotice};
+use plugd_protocol::error::ErrorClass;
+use plugd_protocol::plugin::Question;
+use rustix::termios::{
+    LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcgetpgrp, tcsetattr,
+};
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+
+use crate::failure::Failure;
+use crate::render::visible_line;
+use crate::runtime::Runtime;
+
+/// Questions of one call that may wait here; a plugin can have eight open, each in a chain its own.
+const NOTICES_QUEUED: usize = 256;
+
+/// So many values of an enumeration are shown with a prompt.
+const CHOICES_SHOWN: usize = 8;
+
+/// Whether somebody sits at a terminal who can be asked, and would not be held up by it.
+pub(crate) fn somebody_is_there() -> bool {
+    let (stdin, stderr) = (std::io::stdin(), std::io::stderr());
+    // A job in the background is stopped when it reads from its terminal.
+    let in_front = || tcgetpgrp(&stdin).is_ok_and(|group| group == rustix::process::getpgrp());
+    stdin.is_terminal() && stderr.is_terminal() && in_front()
+}
+
+/// Puts the questions of a call to whoever sits at the terminal.
+pub(crate) struct Prompter<'a> {
+    runtime: &'a Runtime,
+    notices: Notices,
+    typed: Option<mpsc::Receiver<Option<String>>>,
+    line: PromptLine,
+}
+
+/// Where questions come from.
+enum Notices {
+    Daemon(Following<AskNotice>),
+    Embedded(mpsc::Receiver<AskNotice>),
+}
+
+/// How asking somebody at the terminal ended.
+enum Typed {
+    Line(String),
+    /// Ctrl-D.
+    NoMore,
+    /// No answer is needed any more.
+    Ended(AskEnd),
+}
+
+impl Notices {
+    async fn next(&mut self) -> Option<AskNotice> {
+        match self {
+            Notices::Daemon(following) => loop {
+                match following.next().await? {
+                    Ok(notice) => return Some(notice),
+                    // A newer daemon may send what is not known here.
+                    Err(error) => tracing::warn!(%error, "a notice about questions is passed over"),
+                }
+            },
+            Notices::Embedded(notices) => notices.recv().await,
+        }
+    }
+}
+
+impl<'a> Prompter<'a> {
+    /// Makes ready for questions of calls there; the asker is for calls of an engine in this
+    /// process. `None` where a daemon has no way to ask.
+    pub(crate) async fn begin(runtime: &'a Runtime) -> Option<(Prompter<'a>, Option<Asker>)> {
+        let (notices, asker) = match runtime {
+            Runtime::Daemon(client) => (Notices::Daemon(client.follow_asks().await.ok()?), None),
+            Runtime::Embedded { .. } => {
+                let (sender, notices) = mpsc::channel(NOTICES_QUEUED);
+                (Notices::Embedded(notices), Some(Asker::new(sender)))
+            }
+        };
+        Some((Prompter { runtime, notices, typed: None, line: PromptLine::default() }, asker))
+    }
+
+    /// Asks whatever is asked; never ends by itself.
+    pub(crate) async fn run(mut self) -> Infallible {
+        let mut queue = VecDeque::new();
+        loop {
+            let ask = match queue.pop_front() {
+                Some(ask) => ask,
+                None => match self.notices.next().await {
+                    Some(AskNotice::Asked(ask)) => ask,
+                    Some(AskNotice::Ended(_)) => continue,
+                    // No question can come any more; the call itself goes on, or says why not.
+                    None => return std::future::pending().await,
+                },
+            };
+            self.put(&ask, &mut queue).await;
+        }
+    }
+
+    /// Asks until the answers fit, or are no longer needed.
+    async fn put(&mut self, ask: &Ask, queue: &mut VecDeque<Ask>) {
+        say(&heading(ask, matches!(self.runtime, Runtime::Daemon(_))));
+        let mut answers = Map::new();
+        let mut open: Vec<&Question> = ask.questions.iter().collect();
+        loop {
+            for question in &open {
+                let schema = question.schema.as_deref();
+                let schema: Value =
+                    schema.and_then(|schema| serde_json::from_str(schema.get()).ok()).unwrap_or_default();
+                self.line.open(&prompt(question, &schema));
+                let silent = question.sensitive.then(Silence::begin).flatten();
+                let typed = self.typed(&ask.token, queue).await;
+                drop(silent);
+                match typed {
+                    Typed::Line(line) if line.is_empty() && schema.get("default").is_some() => {
+                        // The default stands for it.
+                        answers.remove(&question.name);
+                    }
+                    Typed::Line(line) => drop(answers.insert(question.name.clone(), line.into())),
+                    Typed::NoMore => return self.decline(ask).await,
+                    Typed::Ended(ended) => {
+                        // What was half typed is no answer to the next question.
+                        let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
+                        return say(told(ended));
+                    }
+                }
+            }
+            let params = AnswerParams {
+                token: ask.token.clone(),
+                answers: answers.clone(),
+                answer: None,
+                decline: false,
+            };
+            match self.runtime.answer(params).await {
+                Ok(_) => return,
+                Err(Failure { error, .. }) if error.class() == ErrorClass::Argument => {
+                    say(&format!("[ask] {}", visible_line(&error.message)));
+                    let wrong = |question: &&Question| {
+                        let path = format!("/{}", question.name);
+                        let of_it = |at: &str| at == path || at.starts_with(&format!("{path}/"));
+                        error.details.iter().any(|problem| of_it(&problem.path))
+                    };
+                    open = ask.questions.iter().filter(wrong).collect();
+                    if open.is_empty() {
+                        open = ask.questions.iter().collect();
+                    }
+                }
+                Err(Failure { error, .. }) => return say(&format!("[ask] {}", visible_line(&error.message))),
+            }
+        }
+    }
+
+    async fn decline(&mut self, ask: &Ask) {
+        let params =
+            AnswerParams { token: ask.token.clone(), answers: Map::new(), answer: None, decline: true };
+        match self.runtime.answer(params).await {
+            Ok(_) => say(told(AskEnd::Declined)),
+            Err(Failure { error, .. }) => say(&format!("[ask] {}", visible_line(&error.message))),
+        }
+    }
+
+    /// Waits for a line, or for what makes it needless.
+    async fn typed(&mut self, token: &str, queue: &mut VecDeque<Ask>) -> Typed {
+        let lines = self.typed.get_or_insert_with(read_lines);
+        let typed = tokio::select! {
+            line = lines.recv() => match line.flatten() {
+                Some(line) => Typed::Line(line),
+                None => Typed::NoMore,
+            },
+            ended = ended(&mut self.notices, token, queue) => Typed::Ended(ended),
+        };
+        match typed {
+            Typed::Line(_) => self.line.closed_by_typing(),
+            Typed::NoMore | Typed::Ended(_) => self.line.close(),
+        }
+        typed
+    }
+}
+
+/// Waits until these questions need no answer; others that come meanwhile are queued.
+async fn ended(notices: &mut Notices, token: &str, queue: &mut VecDeque<Ask>) -> AskEnd {
+    loop {
+        match notices.next().await {
+            Some(AskNotice::Asked(ask)) => queue.push_back(ask),
+            Some(AskNotice::Ended(ended)) if ended.token == token => return ended.ended,
+            Some(AskNotice::Ended(ended)) => queue.retain(|ask| ask.token != ended.token),
+            None => return std::future::pending().await,
+        }
+    }
+}
+
+/// Reads lines on a thread of its own, for reading a terminal cannot be given up; each end of
+/// input is a `None`.
+fn read_lines() -> mpsc::Receiver<Option<String>> {
+    let (sender, lines) = mpsc::channel(1);
+    let read = move || {
+        let mut stdin = std::io::stdin().lock();
+        loop {
+            let mut line = Vec::new();
+            let read = stdin.read_until(b'\n', &mut line);
+            let ended = !matches!(read, Ok(count) if count > 0);
+            let text = String::from_utf8_lossy(&line);
+            let text = text.strip_suffix('\n').unwrap_or(&text);
+            let text = text.strip_suffix('\r').unwrap_or(text).to_owned();
+            let sent = sender.blocking_send((!ended).then_some(text));
+            if sent.is_err() || read.is_err() {
+                return;
+            }
+        }
+    };
+    // Without a thread the channel is closed, and every question is declined.
+    drop(thread::Builder::new().name("plugd-typed".to_owned()).spawn(read));
+    lines
+}
+
+/// The line a prompt stands on, which must end before anything else is written.
+#[derive(Default)]
+struct PromptLine {
+    open: bool,
+}
+
+impl PromptLine {
+    fn open(&mut self, prompt: &str) {
+        let mut stderr = std::io::stderr().lock();
+        // Where stderr is gone nobody reads prompts.
+        let _ = write!(stderr, "{prompt}").and_then(|()| stderr.flush());
+        self.open = true;
+    }
+
+    /// Whoever typed has ended the line.
+    fn closed_by_typing(&mut self) {
+        self.open = false;
+    }
+
+    fn close(&mut self) {
+        if std::mem::take(&mut self.open) {
+            say("");
+        }
+    }
+}
+
+impl Drop for PromptLine {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// Keeps the terminal from showing what is typed, until it is dropped.
+struct Silence(Termios);
+
+impl Silence {
+    fn begin() -> Option<Silence> {
+        let before = tcgetattr(std::io::stdin()).ok()?;
+        let mut silent = before.clone();
+        silent.local_modes.remove(LocalModes::ECHO);
+        silent.local_modes.insert(LocalModes::ECHONL);
+        tcsetattr(std::io::stdin(), OptionalActions::Now, &silent).ok()?;
+        Some(Silence(before))
+    }
+}
+
+impl Drop for Silence {
+    fn drop(&mut self) {
+        // A terminal that is gone shows nothing anyway.
+        let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &self.0);
+    }
+}
+
+/// Who asks, and how else it can be answered.
+fn heading(ask: &Ask, from_elsewhere: bool) -> String {
+    let who = match &ask.asked_by {
+        Some(inner) => format!("{inner}, which {} uses, asks", ask.operation),
+        None => format!("{} asks", ask.operation),
+    };
+    let elsewhere = match (from_elsewhere, ask.questions.as_slice()) {
+        (false, _) => String::new(),
+        (true, [_]) => format!("; from elsewhere: plugd answer {} VALUE", ask.token),
+        (true, _) => format!("; from elsewhere: plugd answer {} NAME=VALUE ...", ask.token),
+    };
+    format!("[ask] {}", visible_line(&format!("{who}{elsewhere}")))
+}
+
+/// A question as it stands before the place to type: what is asked, and what will do.
+fn prompt(question: &Question, schema: &Value) -> String {
+    let text = if question.prompt.is_empty() { &question.name } else { &question.prompt };
+    let choices = schema.get("enum").and_then(Value::as_array).filter(|all| all.len() <= CHOICES_SHOWN);
+    let kind = schema.get("type").and_then(Value::as_str);
+    let expected = match (choices, kind) {
+        (Some(choices), _) => Some(choices.iter().map(plain).collect::<Vec<_>>().join("/")),
+        (None, Some("boolean")) => Some("yes/no".to_owned()),
+        (None, Some("string") | None) => None,
+        (None, Some(kind)) => Some(kind.to_owned()),
+    };
+    let expected = expected.map(|expected| format!(" ({expected})")).unwrap_or_default();
+    let default = schema.get("default").map(|default| format!(" [{}]", plain(default))).unwrap_or_default();
+    format!("[ask] {}: ", visible_line(&format!("{text}{expected}{default}")))
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn told(ended: AskEnd) -> &'static str {
+    match ended {
+        AskEnd::Answered => "[ask] answered from elsewhere",
+        AskEnd::Declined => "[ask] declined",
+        AskEnd::Expired => "[ask] nobody answered in time",
+        AskEnd::Cancelled => "[ask] no answer is needed any more",
+    }
+}
+
+fn say(text: &str) {
+    // Where stderr is gone nobody reads prompts.
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plugd_protocol::CallId;
+    use plugd_protocol::control::UnixMillis;
+    use serde_json::json;
+
+    #[track_caller]
+    fn check(schema: Value, expected: &str) {
+        let question = Question {
+            name: "n".into(),
+            schema: None,
+            prompt: "How\n\u{1b}[2Jmany?".into(),
+            sensitive: false,
+        };
+        assert_eq!(prompt(&question, &schema), expected);
+    }
+
+    #[test]
+    fn a_prompt_says_what_will_do_and_obeys_nothing() {
+        check(Value::Null, "[ask] How\\u{a}\\u{1b}[2Jmany?: ");
+        check(json!({"type": "integer", "default": 5}), "[ask] How\\u{a}\\u{1b}[2Jmany? (integer) [5]: ");
+        check(json!({"type": "boolean"}), "[ask] How\\u{a}\\u{1b}[2Jmany? (yes/no): ");
+        check(json!({"enum": ["red", 3]}), "[ask] How\\u{a}\\u{1b}[2Jmany? (red/3): ");
+    }
+
+    #[test]
+    fn whoever_asks_is_named() {
+        let mut ask = Ask {
+            token: "t-1".into(),
+            call_id: CallId::new("c"),
+            operation: plugd_protocol::OperationId::parse("notes.save").unwrap(),
+            asked_by: None,
+            questions: vec![],
+            expires: UnixMillis(0),
+        };
+        assert_eq!(heading(&ask, false), "[ask] notes.save asks");
+        ask.asked_by = Some(plugd_protocol::OperationId::parse("auth.login").unwrap());
+        let expected =
+            "[ask] auth.login, which notes.save uses, asks; from elsewhere: plugd answer t-1 NAME=VALUE ...";
+        assert_eq!(heading(&ask, true), expected);
+    }
+}

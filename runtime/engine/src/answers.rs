@@ -1,0 +1,223 @@
+//! Answers checked against the questions they belong to.
+
+use std::collections::BTreeMap;
+
+use plugd_contract::{Contract, nearest};
+use plugd_protocol::CallError;
+use plugd_protocol::error::{ArgumentProblem, ErrorKind};
+use plugd_protocol::plugin::Question;
+use serde_json::{Map, Value};
+
+use crate::pipeline::in_words;
+
+/// What is asked at once, ready to check answers.
+#[derive(Debug)]
+pub(crate) struct Questions(BTreeMap<String, Expected>);
+
+#[derive(Debug)]
+struct Expected {
+    /// None takes any text.
+    contract: Option<Contract>,
+    default: Option<Value>,
+    sensitive: bool,
+}
+
+impl Questions {
+    /// Compiles the schemas of questions.
+    ///
+    /// # Errors
+    /// Which question cannot be asked, and why.
+    pub(crate) fn compile(questions: &[Question]) -> Result<Questions, String> {
+        let compile = |question: &Question| {
+            let schema = question.schema.as_deref();
+            let contract = schema.map(Contract::compile).transpose();
+            let contract =
+                contract.map_err(|error| format!("questions: the schema of {}: {error}", question.name))?;
+            let default = schema
+                .and_then(|schema| serde_json::from_str::<Value>(schema.get()).ok())
+                .and_then(|schema| schema.get("default").cloned());
+            Ok((question.name.clone(), Expected { contract, default, sensitive: question.sensitive }))
+        };
+        questions.iter().map(compile).collect::<Result<_, _>>().map(Questions)
+    }
+
+    /// The answers as the plugin gets them; `only` is the answer where there is one question.
+    ///
+    /// # Errors
+    /// 2001 with every problem, each named by a pointer that begins with the question's name.
+    pub(crate) fn check(
+        &self,
+        mut answers: Map<String, Value>,
+        only: Option<Value>,
+    ) -> Result<Map<String, Value>, CallError> {
+        if let Some(answer) = only {
+            let mut names = self.0.keys();
+            let (Some(name), None, true) = (names.next(), names.next(), answers.is_empty()) else {
+                let names: Vec<&str> = self.0.keys().map(String::as_str).collect();
+                let message = format!("expected an answer for each of {}, by its name", names.join(", "));
+                return Err(
+                    CallError::new(ErrorKind::InvalidArguments, message).hint("write each as name=value")
+                );
+            };
+            answers.insert(name.clone(), answer);
+        }
+        let mut problems = Vec::new();
+        let mut fitting = Map::new();
+        for (name, expected) in &self.0 {
+            match answers.remove(name).or_else(|| expected.default.clone()) {
+                Some(answer) => match expected.fitting(answer) {
+                    Ok(answer) => drop(fitting.insert(name.clone(), answer)),
+                    Err(found) => {
+                        problems.extend(found.into_iter().map(|problem| expected.told(name, problem)));
+                    }
+                },
+                None => problems.push(problem(name, "required", "an answer", None)),
+            }
+        }
+        for name in answers.keys() {
+            let near = nearest(name, self.0.keys().map(String::as_str)).map(ToOwned::to_owned);
+            problems.push(problem(name, "additionalProperties", "the name of a question", near));
+        }
+        if problems.is_empty() { Ok(fitting) } else { Err(refused(problems)) }
+    }
+}
+
+impl Expected {
+    /// The answer where it fits. Text that does not is taken as the JSON that it may be: whoever
+    /// types an answer types text.
+    fn fitting(&self, answer: Value) -> Result<Value, Vec<ArgumentProblem>> {
+        let Some(contract) = &self.contract else {
+            return match answer {
+                Value::String(_) => Ok(answer),
+                other => Err(vec![problem("", "type", &format!("text, got {}", kind(&other)), None)]),
+            };
+        };
+        let Err(problems) = contract.check_value(&answer) else { return Ok(answer) };
+        let read = answer.as_str().and_then(typed);
+        read.filter(|read| contract.check_value(read).is_ok()).ok_or(problems)
+    }
+
+    /// The problem as it may be told: under the question's name, and without a secret.
+    fn told(&self, name: &str, mut problem: ArgumentProblem) -> ArgumentProblem {
+        problem.path = format!("/{name}{}", problem.path);
+        if self.sensitive {
+            problem.got = None;
+            problem.suggestion = None;
+        }
+        problem
+    }
+}
+
+/// The value that somebody who typed this may have meant.
+fn typed(text: &str) -> Option<Value> {
+    match text.trim() {
+        "yes" | "Yes" | "YES" | "y" | "Y" => Some(Value::Bool(true)),
+        "no" | "No" | "NO" | "n" | "N" => Some(Value::Bool(false)),
+        text => serde_json::from_str(text).ok(),
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "text",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+fn problem(name: &str, problem: &str, expected: &str, suggestion: Option<String>) -> ArgumentProblem {
+    let path = if name.is_empty() { String::new() } else { format!("/{name}") };
+    ArgumentProblem {
+        path,
+        problem: problem.to_owned(),
+        expected: expected.to_owned(),
+        got: None,
+        suggestion,
+    }
+}
+
+fn refused(problems: Vec<ArgumentProblem>) -> CallError {
+    let told: Vec<String> = problems.iter().map(in_words).collect();
+    let mut error = CallError::new(ErrorKind::InvalidArguments, told.join("; "))
+        .hint("the question waits: answer it again");
+    error.details = problems;
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn questions(schemas: &[(&str, Option<Value>)]) -> Questions {
+        let question = |(name, schema): &(&str, Option<Value>)| Question {
+            name: (*name).to_owned(),
+            schema: schema.as_ref().map(|schema| serde_json::value::to_raw_value(schema).unwrap()),
+            prompt: String::new(),
+            sensitive: *name == "secret",
+        };
+        Questions::compile(&schemas.iter().map(question).collect::<Vec<_>>()).unwrap()
+    }
+
+    #[track_caller]
+    fn check(schema: Option<Value>, answer: Value, expected: Option<Value>) {
+        let checked = questions(&[("it", schema)]).check(Map::new(), Some(answer));
+        match (checked, expected) {
+            (Ok(answers), Some(expected)) => assert_eq!(answers["it"], expected),
+            (Err(error), None) => assert_eq!((error.code, error.details[0].path.as_str()), (2001, "/it")),
+            (checked, expected) => panic!("expected {expected:?}, got {checked:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_typed_becomes_what_was_asked_for() {
+        let of = |kind: &str| Some(json!({ "type": kind }));
+        check(of("integer"), json!("3"), Some(json!(3)));
+        check(of("integer"), json!(3), Some(json!(3)));
+        check(of("integer"), json!("three"), None);
+        check(of("integer"), json!("3.5"), None);
+        check(of("boolean"), json!("yes"), Some(json!(true)));
+        check(of("boolean"), json!("n"), Some(json!(false)));
+        check(of("boolean"), json!("perhaps"), None);
+        check(of("array"), json!("[1]"), Some(json!([1])));
+        // Text that fits stays text.
+        check(of("string"), json!("3"), Some(json!("3")));
+        check(None, json!("yes"), Some(json!("yes")));
+        check(None, json!(3), None);
+        check(Some(json!({ "enum": ["red", 3] })), json!("3"), Some(json!(3)));
+    }
+
+    #[test]
+    fn every_answer_is_named_and_every_problem_told() {
+        let both = questions(&[("age", Some(json!({ "type": "integer", "minimum": 0 }))), ("name", None)]);
+        let given = |value: Value| value.as_object().cloned().unwrap();
+        let good = both.check(given(json!({ "age": "7", "name": "Ada" })), None).unwrap();
+        assert_eq!(Value::Object(good), json!({ "age": 7, "name": "Ada" }));
+        let error = both.check(given(json!({ "age": -1, "nmae": "Ada" })), None).unwrap_err();
+        let paths: Vec<&str> = error.details.iter().map(|problem| problem.path.as_str()).collect();
+        assert_eq!(paths, ["/age", "/name", "/nmae"]);
+        assert_eq!(error.details[2].suggestion.as_deref(), Some("name"));
+        let error = both.check(Map::new(), Some(json!("Ada"))).unwrap_err();
+        assert!(error.message.contains("age, name"), "{error:?}");
+    }
+
+    #[test]
+    fn a_default_stands_for_no_answer_and_a_secret_is_not_told() {
+        let asked = questions(&[("it", Some(json!({ "type": "integer", "default": 5 })))]);
+        assert_eq!(asked.check(Map::new(), None).unwrap()["it"], 5);
+        let asked = questions(&[("secret", Some(json!({ "type": "string", "maxLength": 3 })))]);
+        let error = asked.check(Map::new(), Some(json!("hunter2"))).unwrap_err();
+        assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
+    }
+
+    #[test]
+    fn a_schema_that_does_not_compile_names_its_question() {
+        let schema = serde_json::value::to_raw_value(&json!({ "type": "whatever" })).unwrap();
+        let question =
+            Question { name: "it".into(), schema: Some(schema), prompt: String::new(), sensitive: false };
+        assert!(Questions::compile(&[question]).unwrap_err().contains("the schema of it"));
+    }
+}

@@ -1,0 +1,282 @@
+//! What is wrong with one plugin, why, and what to do about it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Instant;
+
+use plugd_protocol::PluginName;
+use plugd_protocol::control::{Finding, PluginState, Severity, Source};
+use plugd_protocol::manifest::Manifest;
+use plugd_supervisor::driver::PluginView;
+
+use crate::config::PluginConfig;
+use crate::failure::{seconds, word};
+use crate::listing::shown_state;
+
+/// A chain of plugins that wait for one another is followed so far.
+const CHAIN_SHOWN: usize = 20;
+
+/// The kernel reads no more of a script's first line either.
+const FIRST_LINE_MAX: u64 = 512;
+
+/// One plugin and what is known of it.
+pub(crate) struct Patient<'a> {
+    pub(crate) plugin: &'a PluginConfig,
+    /// How every plugin is: what it waits for may be among them.
+    pub(crate) views: &'a BTreeMap<PluginName, PluginView>,
+    pub(crate) manifest: Option<&'a Manifest>,
+    /// What its files say is wrong.
+    pub(crate) amiss: Vec<String>,
+}
+
+/// Everything that is to be said of a plugin; one finding at least.
+pub(crate) fn diagnose(patient: &Patient<'_>) -> Vec<Finding> {
+    let name = &patient.plugin.name;
+    let state = patient.state();
+    let mut findings = vec![patient.of_state(state)];
+    // Where it does not run the reason is known, and it is mostly the same.
+    if findings.iter().all(|finding| finding.severity == Severity::Ok) && patient.plugin.enabled {
+        findings.extend(patient.amiss.iter().map(|problem| Finding {
+            hint: Some(format!("mend it, then `plugd reload {name}`")),
+            ..patient.finding(Severity::Problem, format!("{name} cannot run: {problem}"))
+        }));
+    }
+    findings.extend(patient.unfinished());
+    findings.extend(patient.oddities());
+    for bad in patient.manifest.iter().flat_map(|manifest| &manifest.quarantined) {
+        let message = format!("{name}.{} is not offered: {}", bad.name, bad.reason);
+        findings.push(Finding {
+            hint: Some("its author must mend what it declares".to_owned()),
+            ..patient.finding(Severity::Warning, message)
+        });
+    }
+    findings
+}
+
+impl Patient<'_> {
+    fn view(&self) -> Option<&PluginView> {
+        self.views.get(&self.plugin.name)
+    }
+
+    fn state(&self) -> PluginState {
+        self.view().map_or(PluginState::Registered, shown_state)
+    }
+
+    fn finding(&self, severity: Severity, message: String) -> Finding {
+        let plugin = Some(self.plugin.name.clone());
+        Finding { severity, plugin, message, hint: None, details: Vec::new() }
+    }
+
+    /// What its state alone tells.
+    fn of_state(&self, state: PluginState) -> Finding {
+        let name = &self.plugin.name;
+        let (severity, hint) = match state {
+            PluginState::Registered
+            | PluginState::Starting
+            | PluginState::Ready
+            | PluginState::Busy
+            | PluginState::Idle
+            | PluginState::Stopping => (Severity::Ok, None),
+            PluginState::Disabled if !self.plugin.enabled => (Severity::Ok, Some(self.how_to_enable())),
+            PluginState::Disabled => {
+                (Severity::Problem, Some(format!("{}, then `plugd reload {name}`", self.how_to_mend())))
+            }
+            PluginState::Failed => {
+                (Severity::Problem, Some(format!("{}, then `plugd start {name}`", self.how_to_mend())))
+            }
+            PluginState::Blocked => (Severity::Problem, Some(self.how_to_unblock())),
+            PluginState::Backoff => {
+                (Severity::Problem, Some(format!("`plugd logs {name}` shows what it said before it ended")))
+            }
+            PluginState::Stopped => (Severity::Warning, Some(format!("`plugd start {name}` brings it back"))),
+        };
+        let reason = self.view().and_then(|view| view.reason.as_deref());
+        let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+        let again = self.next_start().map(|time| format!("; it is tried again {time}")).unwrap_or_default();
+        let mut finding =
+            Finding { hint, ..self.finding(severity, format!("{name} {}{reason}{again}", told(state))) };
+        if severity != Severity::Ok {
+            finding.details = self.chain();
+            finding.details.extend(self.last_words());
+        }
+        finding
+    }
+
+    /// When it is tried again, where it is.
+    fn next_start(&self) -> Option<String> {
+        let next = self.view()?.view.next_start?;
+        let left = next.saturating_duration_since(Instant::now()).as_secs();
+        Some(if left == 0 { "now".to_owned() } else { format!("in {left} s") })
+    }
+
+    /// What it waits for, and that for what, down to what waits for nothing.
+    fn chain(&self) -> Vec<String> {
+        let mut chain = Vec::new();
+        let mut seen = BTreeSet::from([&self.plugin.name]);
+        let mut open: Vec<&PluginName> =
+            self.view().into_iter().flat_map(|view| &view.view.waits_for).collect();
+        while let Some(name) = open.pop().filter(|_| chain.len() < CHAIN_SHOWN) {
+            if !seen.insert(name) {
+                continue;
+            }
+            chain.push(match self.views.get(name) {
+                Some(view) => {
+                    open.extend(&view.view.waits_for);
+                    let reason = view.reason.as_deref();
+                    let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+                    format!("it waits for {name}, which {}{reason}", told(shown_state(view)))
+                }
+                None => format!("it waits for {name}, which is not configured"),
+            });
+        }
+        chain
+    }
+
+    /// How its last run ended and what it said.
+    fn last_words(&self) -> Vec<String> {
+        let Some(exit) = self.view().and_then(|view| view.exits.last()) else { return Vec::new() };
+        let report = exit.report();
+        let oom = if report.oom { ", out of memory" } else { "" };
+        let mut lines = vec![format!("run {} ended: {}{oom}", report.generation, report.text)];
+        lines.extend(report.stderr_tail.iter().map(|line| format!("stderr: {line}")));
+        lines
+    }
+
+    /// What was configured and is not in use yet.
+    fn unfinished(&self) -> Option<Finding> {
+        let name = &self.plugin.name;
+        let required = self.view()?.view.restart_required.as_ref()?;
+        let changed = match required.changed.is_empty() {
+            true => String::new(),
+            false => format!(" although this changed: {}", required.changed.join(", ")),
+        };
+        let message = format!("{name} goes on as it was{changed}; {}", required.reason);
+        Some(Finding {
+            hint: Some(format!("`plugd restart {name}` applies what is configured")),
+            ..self.finding(Severity::Warning, message)
+        })
+    }
+
+    /// What works and should not be so.
+    fn oddities(&self) -> Vec<Finding> {
+        let name = &self.plugin.name;
+        let Some(view) = self.view() else { return Vec::new() };
+        let mut findings = Vec::new();
+        let up = matches!(self.state(), PluginState::Ready | PluginState::Busy | PluginState::Idle);
+        if up && view.view.restarts > 0 {
+            let times = if view.view.restarts == 1 { "once" } else { "several times" };
+            findings.push(Finding {
+                hint: Some(format!("`plugd logs {name}` shows what it said before it ended")),
+                details: self.last_words(),
+                ..self.finding(Severity::Warning, format!("{name} ended unasked {times} lately"))
+            });
+        }
+        if view.stray_lines > 0 {
+            let message = format!(
+                "{name} wrote {} of text on stdout, where only messages belong",
+                counted(view.stray_lines, "line")
+            );
+            findings.push(Finding {
+                hint: Some(format!("what it prints belongs on stderr; `plugd logs {name}` shows the lines")),
+                ..self.finding(Severity::Warning, message)
+            });
+        }
+        if view.unmatched_answers > 0 {
+            let message =
+                format!("{name} gave {} that nobody waited for", counted(view.unmatched_answers, "answer"));
+            findings.push(Finding {
+                hint: Some("an id goes back as it came, once, and in time".to_owned()),
+                ..self.finding(Severity::Warning, message)
+            });
+        }
+        if view.view.state == PluginState::Starting && view.view.waits_for.is_empty() {
+            let waited = view.view.since.elapsed();
+            if waited > self.plugin.limits.describe_timeout {
+                let message = format!("{name} has been starting for {}", seconds(waited));
+                findings.push(Finding {
+                    hint: Some(format!("`plugd logs {name}` shows how far it is")),
+                    ..self.finding(Severity::Warning, message)
+                });
+            }
+        }
+        findings
+    }
+
+    fn how_to_enable(&self) -> String {
+        let name = &self.plugin.name;
+        if self.plugin.enabled_as_written {
+            return format!("`plugd enable {name}` allows it again");
+        }
+        match &self.plugin.source {
+            Source::Config { file } | Source::Added { file } => {
+                format!("`plugd enable {name}`, or enabled = true in {file}, allows it")
+            }
+            _ => format!("`plugd enable {name}` allows it"),
+        }
+    }
+
+    /// What must be done about its program, as far as that can be seen.
+    fn how_to_mend(&self) -> String {
+        if !self.plugin.cwd.is_dir() {
+            return format!("make the folder {}, or mend `cwd`", self.plugin.cwd.display());
+        }
+        let program = self.plugin.program.display();
+        let Ok(metadata) = self.plugin.program.metadata() else {
+            return format!("install {program}, or mend `command`");
+        };
+        if metadata.is_file() && metadata.permissions().mode() & 0o111 == 0 {
+            return format!("`chmod +x {program}`");
+        }
+        if let Some(interpreter) = missing_interpreter(&self.plugin.program) {
+            return format!("install {interpreter}, or mend the first line of {program}");
+        }
+        match self.view().is_some_and(|view| !view.exits.is_empty()) {
+            true => format!("mend the reason (`plugd logs {}` has more)", self.plugin.name),
+            false => "mend the reason".to_owned(),
+        }
+    }
+
+    fn how_to_unblock(&self) -> String {
+        let waits_for = self.view().map(|view| view.view.waits_for.as_slice()).unwrap_or_default();
+        match waits_for.first() {
+            Some(first) if self.views.contains_key(first) => {
+                format!("it starts by itself when that is up: `plugd doctor {first}` says what to do there")
+            }
+            Some(first) => format!("configure {first}, or mend the name; it starts by itself then"),
+            None => "it starts by itself when that is up; `plugd graph` shows who requires whom".to_owned(),
+        }
+    }
+}
+
+/// A state as a sentence goes on.
+fn told(state: PluginState) -> String {
+    match state {
+        PluginState::Failed => "has failed".to_owned(),
+        PluginState::Backoff => "is in backoff".to_owned(),
+        PluginState::Registered
+        | PluginState::Starting
+        | PluginState::Ready
+        | PluginState::Busy
+        | PluginState::Idle
+        | PluginState::Blocked
+        | PluginState::Disabled
+        | PluginState::Stopping
+        | PluginState::Stopped => format!("is {}", word(state)),
+    }
+}
+
+/// The interpreter that a script's first line names, where there is none.
+fn missing_interpreter(program: &Path) -> Option<String> {
+    let mut line = Vec::new();
+    BufReader::new(File::open(program).ok()?.take(FIRST_LINE_MAX)).read_until(b'\n', &mut line).ok()?;
+    let line = String::from_utf8(line).ok()?;
+    let interpreter = line.strip_prefix("#!")?.split_whitespace().next()?;
+    (!Path::new(interpreter).exists()).then(|| interpreter.to_owned())
+}
+
+fn counted(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}

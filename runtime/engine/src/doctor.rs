@@ -1,0 +1,215 @@
+//! What is wrong, why, and what to do about it: plugd itself here, each plugin in `diagnosis`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use plugd_protocol::control::{DoctorReport, Finding, Severity, StatusParams};
+use plugd_protocol::{CallError, PluginName};
+use plugd_supervisor::driver::PluginView;
+use plugd_supervisor::launcher;
+
+use crate::check;
+use crate::config::{Config, ConfigError};
+use crate::diagnosis::{Patient, diagnose};
+use crate::engine::Engine;
+
+/// With less than this, logs and caches soon cannot be written.
+const SPACE_LOW_BYTES: u64 = 64 * 1024 * 1024;
+
+/// So many names are shown where there may be hundreds.
+const NAMES_SHOWN: usize = 10;
+
+impl Engine {
+    /// What is wrong with plugd and its plugins, or with one plugin; starts nothing.
+    ///
+    /// # Errors
+    /// An unknown plugin.
+    pub async fn doctor(&self, params: &StatusParams) -> Result<DoctorReport, CallError> {
+        let config = self.config();
+        if let Some(plugin) = &params.plugin
+            && !config.plugins.contains_key(plugin)
+        {
+            return Err(self.unknown_plugin(plugin.as_str()));
+        }
+        let views = self.views_by_name().await;
+        let snapshot = self.shared().registry.snapshot();
+        let mut findings = Vec::new();
+        if params.plugin.is_none() {
+            let looked_at = Arc::clone(&config);
+            let around = tokio::task::spawn_blocking(move || surroundings(&looked_at)).await;
+            findings.extend(around.unwrap_or_default());
+            findings.extend(enforcement(&views));
+        }
+        let mut amiss: BTreeMap<PluginName, Vec<String>> = BTreeMap::new();
+        for (plugin, problem) in check::problems(&config, &snapshot) {
+            amiss.entry(plugin).or_default().push(problem);
+        }
+        let mut well = 0;
+        for plugin in config.plugins.values() {
+            if params.plugin.as_ref().is_some_and(|asked| *asked != plugin.name) {
+                continue;
+            }
+            let found = diagnose(&Patient {
+                plugin,
+                views: &views,
+                manifest: snapshot.plugin(&plugin.name).map(|registered| &registered.manifest),
+                amiss: amiss.remove(&plugin.name).unwrap_or_default(),
+            });
+            well += usize::from(found.iter().all(|finding| finding.severity == Severity::Ok));
+            let told = |finding: &Finding| finding.severity != Severity::Ok || params.plugin.is_some();
+            findings.extend(found.into_iter().filter(told));
+        }
+        if params.plugin.is_none() && well > 0 {
+            let plugins = if well == 1 { "plugin is" } else { "plugins are" };
+            findings.push(ok(format!("{well} {plugins} well")));
+        }
+        findings.sort_by(|one, other| (one.severity, &one.plugin).cmp(&(other.severity, &other.plugin)));
+        Ok(DoctorReport { findings })
+    }
+}
+
+/// What is wrong with a configuration that cannot be used, for whoever has no engine to ask.
+pub fn config_findings(error: &ConfigError) -> Vec<Finding> {
+    let finding = |problem: &crate::config::ConfigProblem| Finding {
+        hint: Some("mend it; `plugd config check` reads it again".to_owned()),
+        ..about(Severity::Problem, format!("the configuration cannot be used: {problem}"))
+    };
+    error.problems.iter().map(finding).collect()
+}
+
+/// What is around the plugins: the files, the folders, the disk.
+fn surroundings(config: &Config) -> Vec<Finding> {
+    let mut findings = config_file(config);
+    findings.extend(operator(config));
+    findings.extend(state_dir(&config.state_dir));
+    if config.plugins.is_empty() {
+        let looked = config.scan_dirs.iter().map(|dir| format!("looked in {}", dir.display()));
+        findings.push(Finding {
+            details: looked.collect(),
+            hint: Some(
+                "name one as [plugins.NAME] with a command, or a folder under scan.dirs, in plugd.toml"
+                    .to_owned(),
+            ),
+            ..about(Severity::Warning, "no plugin is configured")
+        });
+    }
+    if !config.skipped.is_empty() {
+        let skipped = config.skipped.iter().map(|skipped| format!("{}: {}", skipped.path, skipped.reason));
+        let count = config.skipped.len();
+        let files = if count == 1 { "entry" } else { "entries" };
+        findings.push(Finding {
+            details: skipped.collect(),
+            ..ok(format!("{count} {files} of scanned folders passed over"))
+        });
+    }
+    if !launcher::adopts_orphans() {
+        findings.push(about(
+            Severity::Warning,
+            "processes that a plugin leaves behind in a session of their own are not found: this process does not take in orphans",
+        ));
+    }
+    findings
+}
+
+/// The file as it is now, which need not be as it was read.
+fn config_file(config: &Config) -> Vec<Finding> {
+    let Some(file) = &config.file else {
+        return vec![Finding {
+            details: config.searched.iter().map(|path| format!("looked for {}", path.display())).collect(),
+            hint: Some("write a plugd.toml, or name one with --config FILE".to_owned()),
+            ..about(Severity::Warning, "no config file was found")
+        }];
+    };
+    match Config::load(file) {
+        Ok(_) => vec![ok(format!("the configuration is {}", file.display()))],
+        Err(error) => config_findings(&error),
+    }
+}
+
+fn operator(config: &Config) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if let Some(reason) = &config.operator.unreadable {
+        let message =
+            format!("what was changed by `plugd add`, `stop` and the like could not be read: {reason}");
+        findings.push(Finding {
+            hint: Some("make those changes again; what was there is in operator.json.bad".to_owned()),
+            ..about(Severity::Warning, message)
+        });
+    }
+    if !config.removed.is_empty() {
+        let removed = names(config.removed.keys());
+        findings.push(Finding {
+            hint: Some("`plugd add NAME` brings one back".to_owned()),
+            ..ok(format!("configured, and removed by an operator: {removed}"))
+        });
+    }
+    findings
+}
+
+fn state_dir(dir: &Path) -> Vec<Finding> {
+    let probe = dir.join(format!(".doctor-{}", std::process::id()));
+    let written = fs::write(&probe, "").and_then(|()| fs::remove_file(&probe));
+    if let Err(error) = written {
+        return vec![Finding {
+            hint: Some("make it writable, or name another with [daemon] state_dir".to_owned()),
+            ..about(
+                Severity::Problem,
+                format!("the state folder {} cannot be written to: {error}", dir.display()),
+            )
+        }];
+    }
+    let mut findings = vec![ok(format!("the state folder is {}", dir.display()))];
+    if let Ok(space) = rustix::fs::statvfs(dir) {
+        let free = space.f_bavail.saturating_mul(space.f_frsize);
+        if free < SPACE_LOW_BYTES {
+            let message =
+                format!("only {} MiB are free where the state folder {} is", free >> 20, dir.display());
+            findings.push(Finding {
+                hint: Some("make room: logs and caches cannot be written when it is full".to_owned()),
+                ..about(Severity::Warning, message)
+            });
+        }
+    }
+    findings
+}
+
+/// What the processes are held to, and what they should be held to and are not.
+fn enforcement(views: &BTreeMap<PluginName, PluginView>) -> Vec<Finding> {
+    let held: BTreeSet<&str> =
+        views.values().flat_map(|view| view.enforced.keys().map(String::as_str)).collect();
+    let mut missing: BTreeMap<(&str, &str), Vec<&PluginName>> = BTreeMap::new();
+    for (name, view) in views {
+        for (what, why) in &view.not_enforced {
+            missing.entry((what, why)).or_default().push(name);
+        }
+    }
+    let mut findings = Vec::new();
+    if !held.is_empty() {
+        let held: Vec<&str> = held.into_iter().collect();
+        findings.push(ok(format!("plugins are held to: {}", held.join(", "))));
+    }
+    findings.extend(missing.into_iter().map(|((what, why), plugins)| Finding {
+        details: vec![format!("so for {}", names(plugins.into_iter()))],
+        ..about(Severity::Warning, format!("{what} is not enforced: {why}"))
+    }));
+    findings
+}
+
+/// Names in one line, the many left out counted.
+fn names<'a>(names: impl ExactSizeIterator<Item = &'a PluginName>) -> String {
+    let more = names.len().saturating_sub(NAMES_SHOWN);
+    let shown: Vec<&str> = names.take(NAMES_SHOWN).map(PluginName::as_str).collect();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", shown.join(", "))
+}
+
+/// A finding about plugd itself.
+fn about(severity: Severity, message: impl Into<String>) -> Finding {
+    Finding { severity, plugin: None, message: message.into(), hint: None, details: Vec::new() }
+}
+
+fn ok(message: impl Into<String>) -> Finding {
+    about(Severity::Ok, message)
+}

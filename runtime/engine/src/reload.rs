@@ -1,0 +1,186 @@
+//! Taking up what changed: the config file as a difference, or one plugin anew.
+
+use std::collections::BTreeMap;
+
+use plugd_protocol::control::{Event, PluginsParams, ReloadParams, ReloadReport};
+use plugd_protocol::error::ErrorKind;
+use plugd_protocol::{CallError, PluginName};
+use plugd_supervisor::driver::{PluginSpec, PluginView};
+use plugd_supervisor::machine::OnChange;
+
+use crate::changes::invalid;
+use crate::config::{self, ConfigError};
+use crate::engine::{Engine, gone};
+use crate::events::happening;
+use crate::failure;
+
+impl Engine {
+    /// Applies the config file anew as a difference, or takes one plugin up anew.
+    ///
+    /// Answers after the effect: plugins that are replaced have been, those that are new are described. A
+    /// file that cannot be used, or is empty, changes nothing. Several at once come one after the other.
+    ///
+    /// # Errors
+    /// An unknown plugin, one whose new run did not take over, a configuration that cannot be used, or
+    /// plugd is going.
+    pub async fn reload(&self, params: &ReloadParams) -> Result<ReloadReport, CallError> {
+        match &params.plugin {
+            Some(plugin) => self.reload_one(plugin).await,
+            None => self.reload_all().await,
+        }
+    }
+
+    async fn reload_one(&self, plugin: &PluginName) -> Result<ReloadReport, CallError> {
+        let plugins = self.known(&PluginsParams { plugins: vec![plugin.clone()] })?;
+        self.look_again(&plugins, false).await?;
+        let views = self.plugins().reload(plugin.clone()).await.map_err(gone)?;
+        let config = self.config();
+        let manual =
+            config.plugins.get(plugin).is_some_and(|plugin| plugin.on_change == config::OnChange::Manual);
+        let mut report = ReloadReport {
+            config_generation: self.config_generation(),
+            added: Vec::new(),
+            removed: Vec::new(),
+            changed: Vec::new(),
+            unchanged: config.plugins.keys().filter(|name| *name != plugin).cloned().collect(),
+            restart_required: Vec::new(),
+            generations: BTreeMap::new(),
+        };
+        let Some(view) = views.into_iter().find(|view| view.name == *plugin) else { return Ok(report) };
+        match &view.view.restart_required {
+            Some(_) if manual => report.restart_required.push(plugin.clone()),
+            Some(required) => return Err(not_replaced(&view, &required.reason)),
+            None => {
+                if let Some(error) = failure::not_up(&view) {
+                    return Err(error);
+                }
+                report.changed.push(plugin.clone());
+                report.generations.insert(plugin.clone(), view.view.generation.0);
+            }
+        }
+        Ok(report)
+    }
+
+    async fn reload_all(&self) -> Result<ReloadReport, CallError> {
+        let Some(file) = self.config().file.clone() else {
+            let message = "there is no config file to read again";
+            return Err(
+                CallError::new(ErrorKind::InvalidConfig, message).hint("start plugd with --config FILE")
+            );
+        };
+        // The turn is taken before the file is read: what was read last is what stands last.
+        let mut applied = self.applied().await;
+        let running = self.config();
+        let read = tokio::task::spawn_blocking(move || running.again(&file)).await;
+        let config = read
+            .map_err(|error| CallError::new(ErrorKind::Internal, error.to_string()))?
+            .map_err(|error| self.refused(error))?;
+        let before = applied.clone();
+        self.take_up(config, &mut applied).await?;
+        let mut report = difference(&before, &applied, self.config_generation());
+        drop(applied);
+        let taken_up: Vec<PluginName> = report.added.iter().chain(&report.changed).cloned().collect();
+        self.plugins().described(taken_up.clone()).await.map_err(gone)?;
+        self.until_settled(taken_up.iter().chain(&report.removed).cloned()).await?;
+        outcome(&mut report, &self.plugins().views().await.map_err(gone)?);
+        self.shared().events.emit(happening("config.reloaded"));
+        Ok(report)
+    }
+
+    /// Waits for these plugins, and for those that another reload is still about to replace.
+    async fn until_settled(&self, plugins: impl Iterator<Item = PluginName>) -> Result<(), CallError> {
+        let views = self.plugins().views().await.map_err(gone)?;
+        let under_way = views.into_iter().filter(|view| !view.view.settled_change).map(|view| view.name);
+        let plugins = plugins.chain(under_way).collect();
+        self.plugins().settled(plugins).await.map_err(gone).map(drop)
+    }
+
+    /// Tells whoever follows that a configuration is not used.
+    fn refused(&self, error: ConfigError) -> CallError {
+        let error = invalid(error);
+        self.shared()
+            .events
+            .emit(Event { reason: Some(error.message.clone()), ..happening("config.refused") });
+        error
+    }
+
+    /// Takes note of how the files of these plugins are now, since they are about to be run anew: a later
+    /// reload finds no change in what runs already.
+    ///
+    /// With `hold`, nothing is replaced because of what is found: a restart that follows takes it up.
+    pub(crate) async fn look_again(&self, plugins: &[PluginName], hold: bool) -> Result<(), CallError> {
+        let mut applied = self.applied().await;
+        let now = self.specs();
+        for spec in now.into_iter().filter(|spec| plugins.contains(&spec.spec.name)) {
+            if let Some(known) = applied.iter_mut().find(|known| known.spec.name == spec.spec.name) {
+                *known = spec;
+            }
+        }
+        let mut specs = applied.clone();
+        for spec in specs.iter_mut().filter(|spec| hold && plugins.contains(&spec.spec.name)) {
+            spec.spec.on_change = OnChange::Manual;
+        }
+        self.plugins().configure(specs).await.map_err(gone)
+    }
+}
+
+/// What differs between two configurations.
+fn difference(before: &[PluginSpec], after: &[PluginSpec], config_generation: u64) -> ReloadReport {
+    let before_by_name: BTreeMap<&PluginName, &PluginSpec> =
+        before.iter().map(|spec| (&spec.spec.name, spec)).collect();
+    let mut report = ReloadReport {
+        config_generation,
+        added: Vec::new(),
+        removed: Vec::new(),
+        changed: Vec::new(),
+        unchanged: Vec::new(),
+        restart_required: Vec::new(),
+        generations: BTreeMap::new(),
+    };
+    for spec in after {
+        let list = match before_by_name.get(&spec.spec.name) {
+            None => &mut report.added,
+            Some(was) if is_same(was, spec) => &mut report.unchanged,
+            Some(_) => &mut report.changed,
+        };
+        list.push(spec.spec.name.clone());
+    }
+    let is_gone = |name: &&PluginName| !after.iter().any(|spec| spec.spec.name == **name);
+    report.removed = before_by_name.keys().copied().filter(is_gone).cloned().collect();
+    report
+}
+
+/// Whether nothing was configured anew: what was learnt meanwhile, or done by an operator, is no change.
+fn is_same(before: &PluginSpec, after: &PluginSpec) -> bool {
+    let configured = |spec: &PluginSpec| {
+        let mut configured = spec.spec.clone();
+        (configured.declared, configured.held) = (None, false);
+        configured
+    };
+    before.settings == after.settings && configured(before) == configured(after)
+}
+
+/// What came of it: the runs that plugins are in now, and those that go on as they were.
+fn outcome(report: &mut ReloadReport, views: &[PluginView]) {
+    let required = views.iter().filter(|view| view.view.restart_required.is_some());
+    report.restart_required = required.map(|view| view.name.clone()).collect();
+    for list in [&mut report.changed, &mut report.unchanged] {
+        list.retain(|name| !report.restart_required.contains(name));
+    }
+    let taken_up =
+        |view: &&PluginView| report.added.contains(&view.name) || report.changed.contains(&view.name);
+    let generations = views.iter().filter(taken_up).map(|view| (view.name.clone(), view.view.generation.0));
+    report.generations = generations.collect();
+}
+
+/// The error for a plugin whose new run did not take over.
+fn not_replaced(view: &PluginView, reason: &str) -> CallError {
+    let name = &view.name;
+    let newer = view.exits.last().filter(|exit| exit.generation > view.view.generation);
+    let last_words = newer.and_then(|exit| exit.stderr_tail.last());
+    let last_words = last_words.map(|line| format!("; last line on stderr: {line}")).unwrap_or_default();
+    let message = format!("{name} goes on as it was: {reason}{last_words}");
+    CallError::new(ErrorKind::Failed, message).hint(format!(
+        "mend it, then `plugd reload {name}`; `plugd status {name}` shows what is not in use yet"
+    ))
+}

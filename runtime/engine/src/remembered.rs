@@ -1,0 +1,54 @@
+//! A manifest that is only remembered refuses nothing: before it would, its plugin is asked.
+//!
+//! The files that a manifest was kept for are those of the command. What a program loads besides may
+//! have changed since, and what it declares with it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use plugd_protocol::{CallError, PluginName};
+use plugd_supervisor::driver::Patience;
+use serde_json::value::RawValue;
+
+use crate::config::TIMEOUT_DEFAULT;
+use crate::engine::Engine;
+use crate::pipeline::check;
+use crate::registry::RegisteredOperation;
+
+impl Engine {
+    /// The operation as its plugin declares it, once the arguments fit.
+    ///
+    /// # Errors
+    /// What is wrong with the arguments.
+    pub(crate) async fn checked(
+        &self,
+        operation: Arc<RegisteredOperation>,
+        arguments: &RawValue,
+        deadline: Option<Instant>,
+    ) -> Result<Arc<RegisteredOperation>, CallError> {
+        let Err(error) = check(&operation, arguments) else { return Ok(operation) };
+        if !self.described_anew(&operation.id.plugin, deadline).await {
+            return Err(error);
+        }
+        let snapshot = self.shared().registry.snapshot();
+        let identity = operation.id.to_string();
+        let operation = snapshot.operation(&identity).ok_or_else(|| snapshot.unknown(&identity))?;
+        check(operation, arguments)?;
+        Ok(Arc::clone(operation))
+    }
+
+    /// Has a plugin started whose manifest is only remembered; true where it is described now.
+    pub(crate) async fn described_anew(&self, plugin: &PluginName, deadline: Option<Instant>) -> bool {
+        let registry = &self.shared().registry;
+        let is_remembered = || registry.snapshot().plugin(plugin).is_some_and(|known| known.is_remembered());
+        if !is_remembered() {
+            return false;
+        }
+        let config = self.config();
+        let limits = config.plugins.get(plugin).map_or(config.limits, |plugin| plugin.limits);
+        let patience = Patience { hard: deadline, unavailable: TIMEOUT_DEFAULT, queue: limits.queue_timeout };
+        // Whether it comes up or not: what it declares is known then, or the error stands.
+        drop(self.plugins().admit(plugin, patience).await);
+        !is_remembered()
+    }
+}

@@ -1,0 +1,73 @@
+//! Lines of a run on their way to the log, with the call, session and trace they belong to.
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use plugd_protocol::CallId;
+use plugd_protocol::control::{LogEntry, LogStream};
+use plugd_protocol::plugin::LogLevel;
+
+use super::log_lines::{Spend, unix_now};
+use super::run::Run;
+
+impl Run {
+    /// Logs a line that belongs to the only call there is, where there is just one.
+    pub(super) fn log_in_call(&mut self, stream: LogStream, level: LogLevel, text: String) {
+        let one_lane = self.door.concurrency.load(Ordering::Relaxed) == 1;
+        let call_id = if one_lane { self.calls.only().map(|call| call.call_id.clone()) } else { None };
+        self.log(stream, level, call_id, text);
+    }
+
+    pub(super) fn log(&mut self, stream: LogStream, level: LogLevel, call_id: Option<CallId>, text: String) {
+        let spent = self.budget.spend(Instant::now());
+        if spent == Spend::Suppress {
+            return;
+        }
+        if let Spend::LogAfterGap(count) = spent {
+            let text = format!("{count} lines were not logged: more than 1,000 a second");
+            self.hand_over(LogStream::Runtime, LogLevel::Warn, None, text);
+        }
+        self.hand_over(stream, level, call_id, text);
+    }
+
+    fn hand_over(&mut self, stream: LogStream, level: LogLevel, call_id: Option<CallId>, text: String) {
+        let call = call_id.as_ref().and_then(|call_id| self.calls.by_call_id(call_id));
+        let (session_id, trace_id) = call.map_or((None, None), |call| {
+            (call.session.as_deref().map(str::to_owned), call.traceparent.as_deref().and_then(trace_id))
+        });
+        self.host.log(LogEntry {
+            at: unix_now(),
+            plugin: self.plugin.clone(),
+            generation: self.generation.0,
+            stream,
+            level,
+            call_id,
+            session_id,
+            trace_id,
+            text,
+        });
+    }
+
+    /// Says in the log of a call what became of it, where that was not its answer.
+    pub(super) fn log_of_call(&mut self, call_id: &CallId, text: &str) {
+        self.log(LogStream::Runtime, LogLevel::Info, Some(call_id.clone()), text.to_owned());
+    }
+}
+
+/// The trace of a W3C `traceparent`: its second field.
+fn trace_id(traceparent: &str) -> Option<String> {
+    let id = traceparent.split('-').nth(1)?;
+    (id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit())).then(|| id.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::trace_id;
+
+    #[test]
+    fn a_trace_is_told_by_its_second_field() {
+        let traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        assert_eq!(trace_id(traceparent).as_deref(), Some("4bf92f3577b34da6a3ce929d0e0e4736"));
+        assert_eq!(trace_id("what-ever"), None);
+    }
+}

@@ -1,0 +1,74 @@
+//! Why there is no process, in a sentence that says what to do.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+use super::launch::Launch;
+
+/// Why there is no process.
+#[derive(Debug)]
+pub struct NotSpawned {
+    /// In a sentence.
+    pub reason: String,
+    /// Whether this machine is short of something for now.
+    pub passing: bool,
+}
+
+/// What the launcher's error number says about a launch.
+pub fn not_launched(launch: &Launch, errno: i32) -> NotSpawned {
+    NotSpawned::because(&io::Error::from_raw_os_error(errno), launch)
+}
+
+impl NotSpawned {
+    pub(super) fn because(error: &io::Error, launch: &Launch) -> NotSpawned {
+        NotSpawned { reason: explain(error, launch), passing: is_shortage(error) }
+    }
+}
+
+/// Whether the machine is short of descriptors, processes or memory, which passes.
+pub(super) fn is_shortage(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let shortages = [Errno::MFILE, Errno::NFILE, Errno::AGAIN, Errno::NOMEM];
+    shortages.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+/// Says what is missing when a program cannot be started.
+fn explain(error: &io::Error, launch: &Launch) -> String {
+    let program = launch.program.display();
+    if is_shortage(error) {
+        return format!("short of resources to start {program}: {error}; `ulimit -a` shows the limits");
+    }
+    if !launch.cwd.is_dir() {
+        return format!("the folder {} does not exist", launch.cwd.display());
+    }
+    match error.kind() {
+        io::ErrorKind::NotFound => match interpreter(&launch.program) {
+            Some(interpreter) => format!("interpreter {interpreter} not found (first line of {program})"),
+            None if launch.program.exists() => {
+                format!(
+                    "{program} cannot be executed here: its loader is missing (another architecture or libc?)"
+                )
+            }
+            None => format!("{program} not found"),
+        },
+        io::ErrorKind::PermissionDenied if launch.program.is_dir() => format!("{program} is a folder"),
+        io::ErrorKind::PermissionDenied => {
+            format!("{program} is not executable: chmod +x it, or name its interpreter")
+        }
+        io::ErrorKind::ExecutableFileBusy => format!("{program} is being written to"),
+        _ if error.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error()) => {
+            format!("{program} is no program for this machine, or a script without a #! line")
+        }
+        _ => format!("{program} cannot be started: {error}"),
+    }
+}
+
+/// The interpreter that a script's first line names, when it does not exist.
+fn interpreter(program: &Path) -> Option<String> {
+    let mut line = Vec::new();
+    BufReader::new(File::open(program).ok()?.take(512)).read_until(b'\n', &mut line).ok()?;
+    let line = String::from_utf8(line).ok()?;
+    let interpreter = line.strip_prefix("#!")?.split_whitespace().next()?.to_owned();
+    (!Path::new(&interpreter).exists()).then_some(interpreter)
+}

@@ -1,0 +1,298 @@
+//! The thread that makes processes and buries them.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Instant;
+
+use rustix::process::{Pid, PidfdFlags};
+use tokio::sync::oneshot;
+
+use super::burial::{self, Burial, Grave};
+use super::cgroup::{Cgroups, Leaf};
+use super::launch::{Hosting, Launch, RunMark};
+use super::limits::Held;
+use super::not_spawned::is_shortage;
+use super::process::Spawned;
+use super::procfs;
+use super::records::{Noted, Records};
+use crate::launcher::{self, Order};
+
+/// This program, even where its file has been replaced since it was started.
+const OWN_PROGRAM: &str = "/proc/self/exe";
+
+/// Why a process is held to nothing that only the launcher can do.
+const NO_LAUNCHER: &str = "this program does not serve as its own launcher";
+
+/// What the thread is asked to do.
+pub(super) enum Job {
+    Spawn {
+        launch: Launch,
+        mark: RunMark,
+        reply: oneshot::Sender<io::Result<Spawned>>,
+    },
+    Bury(Burial),
+    /// Look at the orphans; they are looked at after every job.
+    Reap,
+    /// Finish all that is under way, and leave no folder behind.
+    Close(oneshot::Sender<()>),
+}
+
+/// What the thread owns.
+pub(super) struct Workshop {
+    hosting: Hosting,
+    /// Told from the marks of all other spawners.
+    instance: String,
+    records: Option<Records>,
+    /// Looked for when the first process is made; or why there is none.
+    cgroups: Option<Result<Cgroups, String>>,
+    graves: Vec<Grave>,
+    /// Whether somebody's child has ended since orphans were looked at last.
+    reap_wanted: Arc<AtomicBool>,
+}
+
+impl Workshop {
+    pub(super) fn new(hosting: Hosting, records: Option<Records>, reap_wanted: Arc<AtomicBool>) -> Workshop {
+        let instance = procfs::instance();
+        Workshop { hosting, instance, records, cgroups: None, graves: Vec::new(), reap_wanted }
+    }
+
+    /// Works until nobody can ask for anything any more.
+    pub(super) fn run(mut self, inbox: &Receiver<Job>) {
+        loop {
+            let job = if self.graves.is_empty() {
+                inbox.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            } else {
+                inbox.recv_timeout(burial::pause(&self.graves))
+            };
+            match job {
+                Ok(job) => self.perform(job),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            self.bury();
+            if self.reap_wanted.swap(false, Ordering::Relaxed) {
+                burial::reap_orphans();
+            }
+        }
+        self.close();
+    }
+
+    fn perform(&mut self, job: Job) {
+        match job {
+            // A caller that has gone away gets no process.
+            Job::Spawn { reply, .. } if reply.is_closed() => {}
+            Job::Spawn { launch, mark, reply } => {
+                let spawned = self.spawn(&launch, &mark);
+                if let Err(Ok(unwanted)) = reply.send(spawned) {
+                    self.discard(unwanted);
+                }
+            }
+            Job::Bury(burial) => self.graves.push(Grave::new(burial)),
+            Job::Reap => {}
+            Job::Close(done) => {
+                self.close();
+                let _gone = done.send(());
+            }
+        }
+    }
+
+    fn spawn(&mut self, launch: &Launch, mark: &RunMark) -> io::Result<Spawned> {
+        let RunMark { plugin, generation } = mark;
+        let name: Arc<str> = format!("{}/{plugin}/{}", self.instance, generation.0).into();
+        let mut held = Held::default();
+        held.holds("process_group", "its own");
+        let leaf = self.leaf(launch, mark, &mut held);
+        let made = {
+            // Until it is known as ours it must not be taken for an orphan.
+            let mut leaders = burial::leaders();
+            let made = self.make(launch, leaf.as_ref(), &name, &mut held);
+            if let Ok((_, pid)) = &made {
+                leaders.insert(number(*pid), Arc::clone(&name));
+            }
+            made
+        };
+        let (child, pid) = made.inspect_err(|_| {
+            leaf.as_ref().map(Leaf::remove);
+        })?;
+        if let Some(records) = &self.records {
+            let noted = Noted {
+                pid: number(pid),
+                plugin: plugin.as_str(),
+                generation: generation.0,
+                mark: &name,
+                cgroup: leaf.as_ref().map(Leaf::path),
+            };
+            if let Err(error) = records.note(&noted) {
+                tracing::warn!(%plugin, %error, "no record of its process can be kept");
+            }
+        }
+        match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(pidfd) => Ok(Spawned { child, pid, pidfd, mark: name, leaf, held }),
+            Err(error) => {
+                self.end(child, pid, name, leaf);
+                Err(error.into())
+            }
+        }
+    }
+
+    /// The cgroup of a run, where there can be one.
+    fn leaf(&mut self, launch: &Launch, mark: &RunMark, held: &mut Held) -> Option<Leaf> {
+        let why_not = if !self.hosting.cgroups {
+            "switched off with daemon.cgroups".to_owned()
+        } else if !launcher::installed() {
+            NO_LAUNCHER.to_owned()
+        } else {
+            match self.cgroups.get_or_insert_with(Cgroups::find) {
+                Err(reason) => reason.clone(),
+                Ok(cgroups) => {
+                    let name = format!("{}.{}", mark.plugin, mark.generation.0);
+                    match cgroups.leaf(&name, launch.cgroup, held) {
+                        Ok(leaf) => return Some(leaf),
+                        Err(error) => format!("its cgroup cannot be made: {error}"),
+                    }
+                }
+            }
+        };
+        if launch.cgroup.memory_max.is_some() {
+            held.lacks("memory_max", why_not.clone());
+        }
+        if launch.cgroup.pids_max.is_some() {
+            held.lacks("pids_max", why_not.clone());
+        }
+        held.lacks("cgroup", why_not);
+        None
+    }
+
+    /// Makes the process: by way of the launcher where this program can be that.
+    fn make(
+        &self,
+        launch: &Launch,
+        leaf: Option<&Leaf>,
+        mark: &str,
+        held: &mut Held,
+    ) -> io::Result<(Child, Pid)> {
+        let mut why_not = NO_LAUNCHER.to_owned();
+        if launcher::installed() {
+            match self.launched(launch, leaf, mark) {
+                Ok(made) => {
+                    self.launcher_holds(launch, held);
+                    return Ok(made);
+                }
+                // The folder is the only thing in it that is the plugin's.
+                Err(error) if is_shortage(&error) || !launch.cwd.is_dir() => return Err(error),
+                Err(error) => why_not = format!("this program cannot be its own launcher: {error}"),
+            }
+        }
+        let mut command = Command::new(&launch.program);
+        command.args(&launch.args);
+        let made = start(command, launch, mark)?;
+        for what in ["parent_death_signal", "close_descriptors"] {
+            held.lacks(what, why_not.clone());
+        }
+        for (limited, _) in launch.rlimits.wanted() {
+            held.lacks(limited.name(), why_not.clone());
+        }
+        if leaf.is_some() {
+            held.lacks("cgroup", why_not);
+        }
+        Ok(made)
+    }
+
+    fn launched(&self, launch: &Launch, leaf: Option<&Leaf>, mark: &str) -> io::Result<(Child, Pid)> {
+        let order = Order {
+            parent: std::process::id(),
+            die_with_parent: self.hosting.parent_death_signal,
+            cgroup: leaf.map(|leaf| leaf.path().to_owned()),
+            rlimits: launch.rlimits.wanted(),
+        };
+        let mut command = Command::new(OWN_PROGRAM);
+        command.arg0(launcher::NAME).arg(serde_json::to_string(&order)?);
+        command.arg(&launch.program).args(&launch.args);
+        start(command, launch, mark)
+    }
+
+    /// Notes what the launcher does; where it cannot, it says so itself.
+    fn launcher_holds(&self, launch: &Launch, held: &mut Held) {
+        if self.hosting.parent_death_signal {
+            held.holds("parent_death_signal", "SIGKILL");
+        } else {
+            held.lacks("parent_death_signal", "switched off with daemon.parent_death_signal");
+        }
+        held.holds("close_descriptors", "all but stdin, stdout and stderr");
+        for (limited, most) in launch.rlimits.wanted() {
+            held.limit(limited, most);
+        }
+    }
+
+    fn discard(&mut self, unwanted: Spawned) {
+        let Spawned { child, pid, mark, leaf, .. } = unwanted;
+        self.end(child, pid, mark, leaf);
+    }
+
+    /// Kills a process that nobody has asked for, with what it may have started.
+    fn end(&mut self, child: Child, pid: Pid, mark: Arc<str>, leaf: Option<Leaf>) {
+        // Errors mean that it is gone already.
+        let _gone = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
+        if let Some(leaf) = &leaf {
+            leaf.kill();
+        }
+        let burial = Burial { pid: number(pid), mark, leaf, child: Some(child), done: None };
+        self.graves.push(Grave::new(burial));
+    }
+
+    fn bury(&mut self) {
+        if self.graves.is_empty() {
+            return;
+        }
+        for grave in burial::look(&mut self.graves) {
+            let mut leaders = burial::leaders();
+            if leaders.get(&grave.pid()) == Some(grave.mark()) {
+                leaders.remove(&grave.pid());
+            }
+            // A number can be a newer run's by now.
+            if let Some(records) = &self.records
+                && !leaders.contains_key(&grave.pid())
+            {
+                records.forget(grave.pid());
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        let until = Instant::now() + burial::DEADLINE;
+        while !self.graves.iter().all(Grave::late) && Instant::now() < until {
+            self.bury();
+            if !self.graves.is_empty() {
+                std::thread::sleep(burial::pause(&self.graves));
+            }
+        }
+        if let Some(Ok(mut cgroups)) = self.cgroups.take() {
+            cgroups.close();
+        }
+    }
+}
+
+/// Starts a command as a plugin: in its folder, with its environment alone, in a group of its own.
+fn start(mut command: Command, launch: &Launch, mark: &str) -> io::Result<(Child, Pid)> {
+    let child = command
+        .current_dir(&launch.cwd)
+        .env_clear()
+        .envs(launch.env.iter().map(|(name, value)| (name, value)))
+        .env(procfs::MARK, mark)
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let pid = procfs::raw(child.id());
+    let pid = pid.ok_or_else(|| io::Error::other("the operating system gave an impossible pid"))?;
+    Ok((child, pid))
+}
+
+fn number(pid: Pid) -> u32 {
+    pid.as_raw_nonzero().get().unsigned_abs()
+}

@@ -1,0 +1,417 @@
+//! Scripts of a change while a plugin serves: marked, taken up in place, or applied at once.
+
+use super::script::{check, check_up};
+
+/// How `a`, which can be reloaded in place, becomes ready.
+const UP: &str = "want a | spawn a#1 a:starting
+    a described reload | init a#1
+    a initialised | a:ready\n";
+
+fn check_reloadable(plugins: &str, script: &str) {
+    check(plugins, &format!("{UP}{script}"));
+}
+
+#[test]
+fn under_manual_a_change_is_marked_and_a_restart_applies_it() {
+    check_up(
+        "a manual print=1",
+        "config a manual print=2 config.x=1 rev=2 |
+        ? a | ready accepts started marked command,config.x (on_change is manual)
+        reload a |
+        ? a | ready accepts started marked command,config.x (on_change is manual)
+        a exited 1 | a:backoff
+        ? a | backoff (exit status 1) waits started down marked command,config.x (on_change is manual)
+        next | 0.25s: spawn a#2 a:starting
+        a described | init a#2
+        a initialised | a:ready
+        restart a | drain a#2 a:stopping
+        ? a | stopping waits
+        a exited 0 | spawn a#3@2 a:starting",
+    );
+    check_up(
+        "a manual print=1",
+        "config a manual print=2 rev=2 |
+        config a manual print=1 rev=3 |
+        ? a | ready accepts started
+        reload a |
+        ? a | ready accepts started
+        a exited 1 | a:backoff
+        next | 0.25s: spawn a#2@3 a:starting",
+    );
+}
+
+#[test]
+fn an_operators_stop_and_start_apply_what_was_marked() {
+    check_up(
+        "a manual",
+        "config a manual print=2 rev=2 |
+        stop a | drain a#1 a:stopping
+        ? a | stopping -> stopped (stopped by an operator)
+        a exited 0 | a:stopped
+        start a | spawn a#2@2 a:starting",
+    );
+    check_up(
+        "a manual",
+        "config a manual print=2 rev=2 |
+        start a |
+        ? a | ready accepts started marked command (on_change is manual)
+        a exited 1 | a:backoff
+        start a | spawn a#2@2 a:starting",
+    );
+    check_up(
+        "a manual",
+        "config a manual print=2 rev=2 |
+        a idle | drain a#1 a:stopping
+        start a |
+        a exited 0 | spawn a#2@2 a:starting",
+    );
+}
+
+#[test]
+fn what_was_refused_stays_so_while_it_sleeps() {
+    check_up(
+        "a manual",
+        "config a manual print=2 rev=2 |
+        a idle | drain a#1 a:stopping
+        a exited 0 | a:idle
+        ? a | idle waits started down marked command (on_change is manual) Exited#1 in 0s
+        want a | spawn a#2 a:starting
+        ? a | starting waits marked command (on_change is manual) Exited#1 in 0s",
+    );
+}
+
+#[test]
+fn without_a_run_a_change_is_what_the_next_run_uses() {
+    check_up(
+        "a manual",
+        "a idle | drain a#1 a:stopping
+        config a manual print=2 rev=2 |
+        a exited 0 | spawn a#2@2 a:starting
+        want a |
+        a described | init a#2
+        a initialised | a:ready
+        a exited 1 | a:backoff
+        config a manual print=3 rev=3 | spawn a#3@3 a:starting
+        a unspawned no such file | a:failed
+        config a manual print=4 rev=4 | spawn a#4@4 a:starting",
+    );
+    check(
+        "a print=1",
+        "config a print=2 rev=2 |
+        want a | spawn a#1@2 a:starting",
+    );
+}
+
+#[test]
+fn what_was_known_of_a_manifest_ends_with_what_it_was_the_manifest_of() {
+    check(
+        "a needs=c known=1.0.0; b needs=a@^1; c; d",
+        "? b | registered waits started down
+        config a needs=c known=2.0.0 print=2; b needs=a@^1; c; d | b:disabled
+        ? b | disabled (requires a ^1, but its version is 2.0.0) started down
+        config a needs=c print=3; b needs=a@^1; c; d | b:idle
+        stop d | d:stopped
+        config a needs=d known=1.0.0 print=3; b needs=a@^1; c; d |  a:blocked b:blocked
+        ? b | blocked (requires a, which is blocked by d, which is stopped) for a started down",
+    );
+    check_up(
+        "a manual",
+        "a described needs=b |
+        config a manual print=2 known=2.0.0; b |
+        stop a | drain a#1 a:stopping
+        a exited 0 | a:stopped
+        start a | spawn a#2 a:starting
+        a described | init a#2",
+    );
+}
+
+#[test]
+fn a_change_on_the_way_up_makes_a_single_restart() {
+    check(
+        "a",
+        "want a | spawn a#1 a:starting
+        config a print=2 rev=2 | close a#1 term a#1 a:stopping
+        config a print=3 rev=3 |
+        a killed 15 | spawn a#2@3 a:starting
+        a described | init a#2
+        config a print=4 rev=4 | close a#2 term a#2 a:stopping
+        a killed 15 | spawn a#3@4 a:starting
+        a described | init a#3
+        a initialised | a:ready",
+    );
+    check(
+        "a needs=b; b",
+        "want a | spawn b#1 spawn a#1 b:starting a:starting
+        a described |
+        config a needs=b print=2 rev=2; b | close a#1 term a#1 a:stopping
+        a killed 15 | spawn a#2@2 a:starting",
+    );
+    check(
+        "a",
+        "want a | spawn a#1 a:starting
+        a described | init a#1
+        config a max=2 rev=2 |
+        a initialised | a:ready
+        a exited 1 | a:backoff
+        next | 0.25s: spawn a#2@2 a:starting",
+    );
+}
+
+#[test]
+fn what_is_no_facet_takes_effect_without_touching_the_run() {
+    check_up(
+        "a max=5; b",
+        "config a max=0 prio=3 needs=b rev=2; b |
+        ? a | ready accepts started
+        a exited 1 | a:failed
+        config a max=5 needs=b rev=3; b | spawn b#1 spawn a#2@3 b:starting a:starting",
+    );
+}
+
+#[test]
+fn a_configuration_is_reloaded_in_place() {
+    check_reloadable(
+        "a print=1 config.x=1",
+        "config a print=1 config.x=2 rev=2 | reconfigure a#1@2
+        ? a | ready accepts started changing
+        a idle |
+        a reconfigured |
+        ? a | ready accepts started
+        a reconfigured |
+        a exited 1 | a:backoff
+        next | 0.25s: spawn a#2@2 a:starting",
+    );
+    check_reloadable(
+        "a print=1 config.x=1",
+        "config a print=1 config.y=2 rev=2 | reconfigure a#1@2
+        a reconfigured |
+        config a print=2 config.y=2 rev=3 | spawn a#2@3",
+    );
+}
+
+#[test]
+fn one_that_cannot_reload_is_replaced_for_its_configuration_too() {
+    check_up("a config.x=1", "config a config.x=2 rev=2 | spawn a#2@2");
+    check_reloadable("a config.x=1", "config a config.x=2 print=1 rev=2 | spawn a#2@2");
+}
+
+#[test]
+fn a_refused_reload_is_marked_and_the_old_configuration_stays() {
+    check_reloadable(
+        "a config.x=1",
+        "config a config.x=2 rev=2 | reconfigure a#1@2
+        a unreconfigured x must be odd |
+        ? a | ready accepts started marked config.x (reload was refused: x must be odd)
+        a unreconfigured again |
+        config a config.x=2 rev=2 |
+        a exited 1 | a:backoff
+        next | 0.25s: spawn a#2 a:starting
+        a described reload | init a#2
+        a initialised | a:ready
+        ? a | ready accepts started marked config.x (reload was refused: x must be odd)
+        reload a | reconfigure a#2@2
+        a reconfigured |
+        ? a | ready accepts started",
+    );
+    check_reloadable(
+        "a config.x=1",
+        "config a config.x=2 rev=2 | reconfigure a#1@2
+        a unreconfigured no |
+        config a config.x=1 rev=3 |
+        ? a | ready accepts started
+        config a config.x=3 rev=4 | reconfigure a#1@4",
+    );
+}
+
+#[test]
+fn a_reload_that_is_not_answered_is_marked_and_what_is_not_known_is_sent_again() {
+    check_reloadable(
+        "a config.x=1",
+        "config a config.x=2 rev=2 | reconfigure a#1@2
+        next | 30s:
+        ? a | ready accepts started marked config.x (no answer to reload in 30 s)
+        a reconfigured |
+        ? a | ready accepts started marked config.x (no answer to reload in 30 s)
+        config a config.x=1 rev=3 | reconfigure a#1@3
+        a reconfigured |
+        config a config.x=1 max=9 manual rev=4 |
+        config a config.x=1 max=9 rev=5 |",
+    );
+}
+
+#[test]
+fn a_plugin_that_dies_of_a_reload_gets_its_old_configuration_back() {
+    check_reloadable(
+        "a config.x=1",
+        "config a config.x=2 rev=2 | reconfigure a#1@2
+        a exited 4 | a:backoff
+        ? a | backoff (exit status 4) waits started down marked config.x (it failed during the reload: exit status 4)
+        next | 0.25s: spawn a#2 a:starting",
+    );
+    check_reloadable(
+        "a config.x=1",
+        "config a config.x=2 rev=2 | reconfigure a#1@2
+        a misbehaved nonsense | kill a#1 a:stopping
+        ? a | stopping (nonsense) waits marked config.x (it failed during the reload: nonsense)
+        a killed 9 | a:backoff
+        next | 0.25s: spawn a#2 a:starting",
+    );
+}
+
+#[test]
+fn one_reload_at_a_time_and_then_the_latest() {
+    check_reloadable(
+        "a config.x=1",
+        "config a config.x=2 rev=2 | reconfigure a#1@2
+        config a config.x=3 rev=3 |
+        config a config.x=4 rev=4 |
+        a reconfigured | reconfigure a#1@4
+        a reconfigured |
+        config a config.x=5 rev=5 | reconfigure a#1@5
+        config a config.x=6 rev=6 |
+        a unreconfigured no | reconfigure a#1@6
+        config a config.x=4 rev=7 |
+        a unreconfigured no |
+        ? a | ready accepts started",
+    );
+    check_reloadable(
+        "a config.x=1",
+        "config a config.x=2 rev=2 | reconfigure a#1@2
+        config a config.x=2 print=2 rev=3 |
+        a reconfigured | spawn a#2@3",
+    );
+    check_reloadable(
+        "a config.x=1",
+        "config a config.x=2 rev=2 | reconfigure a#1@2
+        config a config.x=2 max=9 rev=3 |
+        a reconfigured |
+        a exited 1 | a:backoff
+        next | 0.25s: spawn a#2@3 a:starting",
+    );
+    check_reloadable(
+        "a config.x=1",
+        "config a config.x=2 rev=2 | reconfigure a#1@2
+        config a config.x=3 manual rev=3 |
+        a reconfigured |
+        ? a | ready accepts started marked config.x (on_change is manual)",
+    );
+}
+
+#[test]
+fn an_asked_for_reload_is_done_in_place_where_it_can_be() {
+    check_reloadable(
+        "a",
+        "reload a | reconfigure a#1
+        reload a |
+        a reconfigured |
+        config a rev=2 |
+        reload a | reconfigure a#1@2
+        a reconfigured |
+        config a manual rev=2 |
+        reload a |
+        ? a | ready accepts started",
+    );
+}
+
+#[test]
+fn a_stop_ends_a_reload_in_place_and_the_next_run_has_the_new_configuration() {
+    check_reloadable(
+        "a config.x=1",
+        "config a config.x=2 rev=2 | reconfigure a#1@2
+        restart a | drain a#1 a:stopping
+        a reconfigured |
+        ? a | stopping waits
+        a exited 0 | spawn a#2@2 a:starting",
+    );
+}
+
+#[test]
+fn progress_in_a_reload_in_place_changes_nothing() {
+    check_reloadable(
+        "a config.x=1",
+        "config a config.x=2 rev=2 | reconfigure a#1@2
+        +29s |
+        a progressed |
+        next | 1s:",
+    );
+}
+
+#[test]
+fn progress_extends_describe_up_to_its_limit() {
+    check(
+        "a",
+        "want a | spawn a#1 a:starting
+        +9s |
+        a progressed |
+        +9s |
+        a progressed |
+        next | 10s: kill a#1 a:stopping
+        ? a | stopping (no describe answer in 28 s) waits",
+    );
+    let patient = "a progressed |\n +9s |\n".repeat(33);
+    check(
+        "a",
+        &format!(
+            "want a | spawn a#1 a:starting
+        {patient} a progressed |
+        next | 3s: kill a#1 a:stopping
+        ? a | stopping (no describe answer in 300 s) waits"
+        ),
+    );
+}
+
+#[test]
+fn one_that_an_operator_stopped_before_begins_as_stopped() {
+    check(
+        "a eager held; b needs=a",
+        "? a | stopped (stopped by an operator) started down
+        want b |
+        config a eager; b needs=a |
+        config a eager print=2; b needs=a |
+        ? a | stopped (stopped by an operator) started down
+        start a | spawn a#1 spawn b#1 a:starting b:starting
+        config a eager held print=2; b needs=a |",
+    );
+    check(
+        "a eager",
+        "config | close a#1 term a#1 a:stopping
+        config a eager held |
+        a exited 0 | a:stopped",
+    );
+    check(
+        "a eager",
+        "stop a | close a#1 term a#1 a:stopping
+        config |
+        config a eager |
+        a exited 0 | spawn a#2 a:starting",
+    );
+}
+
+#[test]
+fn disabling_one_that_serves_applies_what_is_configured() {
+    check_up(
+        "a",
+        "config a disabled print=2 rev=2 | drain a#1 a:stopping
+        ? a | stopping (disabled in plugd.toml) -> disabled
+        a exited 0 | a:disabled
+        config a eager print=2 rev=3 | spawn a#2@3 a:starting",
+    );
+    check_up(
+        "a",
+        "config a print=2 rev=2 | spawn a#2@2
+        config a disabled print=2 rev=3 | close a#2 term a#2 drain a#1 a:stopping
+        a#2 killed 15 |
+        a#1 exited 0 | a:disabled",
+    );
+}
+
+#[test]
+fn a_change_of_the_policy_about_changes_is_a_reason_to_look_again() {
+    check_up(
+        "a manual print=1",
+        "config a manual print=2 rev=2 |
+        config a print=2 rev=3 | spawn a#2@3
+        config a manual print=2 rev=4 | close a#2 term a#2
+        ? a | ready accepts started marked command (on_change is manual)",
+    );
+}

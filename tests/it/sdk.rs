@@ -1,0 +1,49 @@
+//! The Rust SDK under the real program: what its plugins do not have to think of.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use plugd_tests::{Sandbox, alive, eventually};
+use rustix::process::Signal;
+use serde_json::json;
+
+/// The SDK's example that does what handlers should not.
+fn rough() -> PathBuf {
+    let test = std::env::current_exe().expect("the test has a path");
+    let folder = test.parent().and_then(Path::parent).expect("target/<profile>/deps/test");
+    let program = folder.join("examples/rough");
+    assert!(
+        program.exists(),
+        "{} is missing: run the tests by `make test`, which builds it",
+        program.display()
+    );
+    program
+}
+
+#[test]
+fn c143_programs_that_a_tool_runs_read_nothing_of_the_protocol() {
+    let sandbox = Sandbox::new(&format!("[plugins.rough]\ncommand = [{:?}]\n", rough()));
+    let daemon = sandbox.serve();
+    daemon.plugd(&["start", "rough"]).expect(0);
+    for _ in 0..2 {
+        let begin = Instant::now();
+        assert_eq!(daemon.json(&["call", "rough.tools", "--timeout", "60s"])["data"], json!(["", ""]));
+        assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
+    }
+    let status = daemon.status("rough");
+    let strange = (&status["stray_lines"], &status["unmatched_answers"]);
+    assert_eq!(strange, (&json!(0), &json!(0)), "{status:#}");
+    daemon.stop();
+}
+
+#[test]
+fn c066_a_plugin_leaves_by_itself_when_its_host_is_killed() {
+    let sandbox =
+        Sandbox::new(&format!("parent_death_signal = false\n\n[plugins.rough]\ncommand = [{:?}]\n", rough()));
+    let mut daemon = sandbox.serve();
+    daemon.plugd(&["call", "rough.chatter"]).expect(0);
+    let pid = daemon.status("rough")["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()).expect("a pid");
+    daemon.signal(Signal::KILL);
+    daemon.wait();
+    eventually("the plugin has left, without any signal", || !alive(pid));
+}
