@@ -88,6 +88,28 @@ fn on_loss_restart_waits_for_an_operator_as_long_as_it_takes() {
 }
 
 #[test]
+fn on_loss_restart_goes_up_a_whole_chain_and_it_comes_back_in_order() {
+    let sandbox = Sandbox::new("");
+    let base = format!("{}{QUICK}", sandbox.shell("base"));
+    let upon = |name: &str, below: &str| {
+        let requires = on_loss("restart", false).replace("auth", below);
+        format!("{}{requires}", sandbox.shell(name))
+    };
+    sandbox.configure(&[base, upon("middle", "base"), upon("top", "middle")].concat());
+    let daemon = sandbox.serve();
+    daemon.plugd(&["start", "top"]).expect(0);
+    let before = ["base", "middle", "top"].map(|name| pid_of(&daemon.status(name)));
+    std::fs::remove_file(sandbox.path().join("plugins/inits")).expect("all have begun");
+    kill(before[0]);
+    for (name, pid) in ["base", "middle", "top"].into_iter().zip(before) {
+        let status = wait_for_another(&daemon, name, pid);
+        assert_eq!(status["restarts"], u32::from(name == "base"), "{status:#}");
+    }
+    assert_eq!(sandbox.read("plugins/inits"), "base\nmiddle\ntop\n");
+    daemon.stop();
+}
+
+#[test]
 fn on_loss_stop_ends_the_dependent_until_it_is_wanted_again() {
     let sandbox = Sandbox::new("");
     pair(&sandbox, &on_loss("stop", false));

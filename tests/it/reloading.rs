@@ -6,6 +6,7 @@ mod manifest;
 mod manual;
 mod operators;
 mod replacing;
+mod together;
 mod watching;
 
 use plugd_tests::{Daemon, Sandbox, eventually};

@@ -84,8 +84,10 @@ pub struct Event {
     pub seq: u64,
     /// When.
     pub at: UnixMillis,
-    /// `plugin.<state>`, `plugin.removed`, `call.started`, `call.finished`, `call.progress`,
-    /// `call.partial`, `registry.changed`, `config.reloaded` or `events.dropped`.
+    /// `plugin.<state>`, `plugin.removed`, `plugin.manifest_changed`, `run.replaced`,
+    /// `run.reconfigured`, `call.started`, `call.finished`, `call.progress`, `call.partial`,
+    /// `call.asked`, `call.answered`, `registry.changed`, `config.reloaded`, `config.refused` or
+    /// `events.dropped`.
     pub kind: Cow<'static, str>,
     /// Which plugin.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -94,7 +94,7 @@ pub(crate) fn start(host: &Host, which: std::ops::Range<usize>) -> io::Result<()
     }
 }
 
-fn name(name: &str) -> PluginName {
+pub(crate) fn name(name: &str) -> PluginName {
     PluginName::new(name).expect("the bench gives its plugins legal names")
 }
 

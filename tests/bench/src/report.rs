@@ -173,9 +173,9 @@ fn method(plan: &Plan) -> String {
          - Hundreds of plugins: {crowd_repetitions} repetitions. Listing without describing is to open an \
          engine as the daemon does, on a state folder with their manifests or without.\n\
          - Memory: in a fresh process each time, the growth of its resident size from 10 to {MANY} \
-         plugins that have answered one call and idle, per plugin. For a run alone, manifests come \
-         from the state folder, their contracts are compiled and what is kept of events is full before; \
-         then the growth is taken from 10 to 110 running plugins.\n\
+         plugins that have answered one call and idle, per plugin. For a run alone, all of them have run \
+         before and were stopped, what is kept of events is full and what the allocator had in hand is \
+         used up; then the growth is taken from 10 to 110 running plugins.\n\
          - A virtual machine may change its speed by 1.4 at any moment, within a repetition too. Taking \
          turns keeps most of that out of the ratios, not all.\n"
     )

@@ -36,8 +36,10 @@ fn c075_a_progress_bar_on_stderr_fills_neither_pipe_nor_memory() {
     let daemon = sandbox.serve();
     data_of(&daemon, &["p.stderr", "bytes:=100000", "newline:=false"]);
     let before = daemon.proc_status("VmRSS");
+    // Twelve million lines are much for a loaded machine.
+    let fifty_mb = ["p.stderr", "bytes:=50000000", "newline:=false", "--timeout", "5m"];
     std::thread::scope(|scope| {
-        let call = scope.spawn(|| data_of(&daemon, &["p.stderr", "bytes:=50000000", "newline:=false"]));
+        let call = scope.spawn(|| data_of(&daemon, &fifty_mb));
         while !call.is_finished() {
             let now = daemon.proc_status("VmRSS");
             assert!(now < before + GROWTH_MAX_KIB, "{now} KiB resident, {before} before");

@@ -75,3 +75,49 @@ pub(crate) fn reloaded(report: &ReloadReport, kept: &[PluginStatus]) -> String {
 fn names(plugins: &[PluginName]) -> String {
     plugins.iter().map(PluginName::as_str).collect::<Vec<_>>().join(", ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn kept(name: &str, reason: &str) -> PluginStatus {
+        serde_json::from_value(json!({
+            "name": name, "state": "ready", "generation": 3, "since": 0, "starts": 1, "restarts": 0,
+            "concurrency": 1, "in_flight": 0, "queued": 0, "stray_lines": 0, "unmatched_answers": 0,
+            "restart_required": {"changed": ["env.FOO", "file main.py"], "reason": reason},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_reload_says_what_changed_and_what_is_to_be_done_about_the_rest() {
+        let report: ReloadReport = serde_json::from_value(json!({
+            "config_generation": 4, "added": ["a", "b"], "removed": [], "changed": ["c"], "unchanged": ["d"],
+            "restart_required": ["m", "n"],
+        }))
+        .unwrap();
+        let shown = reloaded(&report, &[kept("m", MANUAL), kept("n", "the new one failed: \u{1b}[1mno")]);
+        let expected = "added: a, b\nchanged: c\n\
+            restart required: m: env.FOO, file main.py changed; `plugd restart m` applies it (on_change is manual)\n\
+            not replaced: n: env.FOO, file main.py changed; the new one failed: \\u{1b}[1mno; `plugd reload n` tries again\n\
+            1 unchanged; configuration 4\n";
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn a_plugin_that_was_added_says_how_it_is_called_or_what_is_wrong_with_it() {
+        let mut report: AddReport = serde_json::from_value(json!({
+            "plugin": kept("a", MANUAL), "operations": ["a.one", "a.two"],
+        }))
+        .unwrap();
+        let shown = added(&report, Paint::never());
+        assert_eq!(
+            shown,
+            "a is added: ready\n  plugd call a.one\n  plugd call a.two\n`plugd describe a` shows what each takes\n"
+        );
+        report.operations.clear();
+        report.plugin.reason = Some("not found".to_owned());
+        assert_eq!(added(&report, Paint::never()), "a is added: ready: not found\n");
+    }
+}

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::{sleep_until, timeout_at};
 
-use super::clock::Deadline;
+use super::deadline::Deadline;
 use super::control::Command;
 use super::exit::ExitRecord;
 use super::host::{Lineage, Standing};

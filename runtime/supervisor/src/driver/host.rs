@@ -9,7 +9,7 @@ use plugd_protocol::plugin::{HostAskResult, Question};
 use plugd_protocol::{CallId, PluginName, RpcError};
 use serde_json::value::RawValue;
 
-use super::clock::{Clock, Deadline};
+use super::deadline::{CallClock, Deadline};
 use crate::machine::{Declared, Generation};
 
 /// The embedding side: takes manifests, log lines and events, runs `host/call`s and asks people.
@@ -167,14 +167,14 @@ struct Link {
     plugin: PluginName,
     outer: Lineage,
     /// The clock of the call to that plugin.
-    clock: Clock,
+    call_clock: CallClock,
 }
 
 impl Lineage {
     /// The same lineage with one more plugin, through which the call now goes.
     #[must_use]
     pub fn through(&self, plugin: PluginName) -> Lineage {
-        Lineage(Some(Arc::new(Link { plugin, outer: self.clone(), clock: Clock::default() })))
+        Lineage(Some(Arc::new(Link { plugin, outer: self.clone(), call_clock: CallClock::default() })))
     }
 
     /// How many plugins it has come through.
@@ -188,8 +188,8 @@ impl Lineage {
     }
 
     /// The clocks of its calls, innermost first.
-    pub(super) fn clocks(&self) -> impl Iterator<Item = &Clock> {
-        self.links().map(|link| &link.clock)
+    pub(super) fn clocks(&self) -> impl Iterator<Item = &CallClock> {
+        self.links().map(|link| &link.call_clock)
     }
 
     fn iter(&self) -> impl Iterator<Item = &PluginName> {

@@ -8,7 +8,7 @@ use plugd_protocol::CallId;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use super::clock::Deadline;
+use super::deadline::Deadline;
 use super::door::{Answered, Heard, RunFailure};
 use super::host::Lineage;
 

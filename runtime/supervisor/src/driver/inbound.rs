@@ -11,7 +11,7 @@ use plugd_protocol::plugin::{
 use plugd_protocol::{CallId, Decoder, Frame, RpcError};
 use serde_json::value::RawValue;
 
-use super::clock::Deadline;
+use super::deadline::Deadline;
 use super::door::{Answered, RunCall, RunFailure};
 use super::host::RunEvent;
 use super::in_flight::{Call, Deadlines, Holds, Stall};

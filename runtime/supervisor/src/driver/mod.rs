@@ -16,8 +16,8 @@
 
 mod burial;
 mod cgroup;
-mod clock;
 mod control;
+mod deadline;
 mod door;
 mod ending;
 mod entry;
@@ -43,7 +43,7 @@ mod setup;
 mod spawner;
 mod waiters;
 
-pub use clock::Deadline;
+pub use deadline::Deadline;
 pub use door::{Answered, CallRequest, Heard, Lease, NotAdmitted, Patience, RunFailure};
 pub use exit::ExitRecord;
 pub use host::{Accepted, Host, HostAsk, HostCall, HostReply, Lineage, RunEvent, Standing};

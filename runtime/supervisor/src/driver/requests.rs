@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::time::Instant;
 
 use plugd_protocol::RpcError;
@@ -13,10 +12,13 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::oneshot;
 
-use super::clock::Held;
+use super::deadline::Held;
 use super::host::{HostAsk, HostCall, HostReply, Lineage};
-use super::run::{HOST_CALLS_MAX, Run};
+use super::run::Run;
 use crate::machine::Fact;
+
+/// So many requests of one run can be outside at once.
+const HOST_CALLS_MAX: usize = 64;
 
 /// A plugin may ask so often at once, all its calls together; each may hold several questions.
 const ASKS_MAX: usize = 8;
@@ -67,7 +69,7 @@ impl Run {
     }
 
     fn host_call(&mut self, id: &RawValue, params: HostCallParams<'_>) -> Result<(), RpcError> {
-        if Arc::strong_count(&self.outside) > HOST_CALLS_MAX {
+        if self.requests.len() >= HOST_CALLS_MAX {
             return Err(RpcError::new(
                 rpc_code::HOST_CALL_FAILED,
                 format!("{HOST_CALLS_MAX} host/calls of this plugin are already in flight"),
@@ -93,12 +95,7 @@ impl Run {
             parent.host_calls.hold()
         });
         let answered = self.host.call(call);
-        let outside = Arc::clone(&self.outside);
-        self.answer_later(id, async move {
-            let outcome = unless_over(answered, parent_ended).await.map(HostResult::Call);
-            drop(outside);
-            outcome
-        });
+        self.answer_later(id, async move { unless_over(answered, parent_ended).await.map(HostResult::Call) });
         Ok(())
     }
 
@@ -133,17 +130,12 @@ impl Run {
 
     /// Sends an answer back once it is there.
     fn answer_later(
-        &self,
+        &mut self,
         id: &RawValue,
         outcome: impl Future<Output = Result<HostResult, RpcError>> + Send + 'static,
     ) {
-        let answers = self.host_answers.clone();
         let id = id.to_owned();
-        tokio::spawn(async move {
-            let outcome = outcome.await;
-            // A run that has ended needs no answer.
-            let _gone = answers.send(HostAnswer { id, outcome }).await;
-        });
+        self.requests.spawn(async move { HostAnswer { id, outcome: outcome.await } });
     }
 
     /// Sends back what another plugin or a person answered.

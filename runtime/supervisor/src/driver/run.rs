@@ -15,6 +15,7 @@ use plugd_protocol::plugin::{CancelParams, LogLevel, method};
 use plugd_protocol::{CallId, PluginName};
 use rustix::process::Signal;
 use tokio::sync::mpsc;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::Sleep;
 
 use super::door::{RunCall, RunDoor};
@@ -30,9 +31,6 @@ use super::reading::{Read, Streams};
 use super::requests::HostAnswer;
 use super::setup::{Command, Setup};
 use crate::machine::{Fact, Generation, StopReason};
-
-/// Answers to requests of the plugin on their way back; as many calls of one run can be outside at once.
-pub(super) const HOST_CALLS_MAX: usize = 64;
 
 /// So many waiting calls share a write: measured, 8 to 16 cost the least for each. With fewer the
 /// system calls weigh; with more, host and plugin take turns instead of working side by side.
@@ -100,9 +98,8 @@ pub(super) struct Run {
     due: Option<Instant>,
     /// What the sleep is set to.
     armed: Option<Instant>,
-    pub(super) host_answers: mpsc::Sender<HostAnswer>,
-    /// Each `host/call` outside holds one more count of this.
-    pub(super) outside: Arc<()>,
+    /// What the plugin asked of the host and has no answer yet; it ends with the run.
+    pub(super) requests: JoinSet<HostAnswer>,
 }
 
 /// What a new run is made of.
@@ -122,7 +119,6 @@ pub(super) struct RunParts {
 struct Inbox {
     commands: mpsc::Receiver<Command>,
     calls: mpsc::Receiver<RunCall>,
-    answers: mpsc::Receiver<HostAnswer>,
 }
 
 enum Turn {
@@ -130,7 +126,7 @@ enum Turn {
     Command(Option<Command>),
     Call(Option<RunCall>),
     Writable,
-    HostAnswer(HostAnswer),
+    HostAnswer(Result<HostAnswer, JoinError>),
     Deadline,
     Abandoned,
 }
@@ -153,7 +149,6 @@ pub(super) async fn run(parts: RunParts) {
     let Pipes { stdin, stdout, stderr } = pipes;
     let (enforced, not_enforced) = process.enforced();
     door.hold(enforced, not_enforced);
-    let (host_answers, answers) = mpsc::channel(HOST_CALLS_MAX);
     let mut run = Run {
         plugin,
         generation,
@@ -188,18 +183,17 @@ pub(super) async fn run(parts: RunParts) {
         last_activity: Instant::now(),
         due: None,
         armed: None,
-        host_answers,
-        outside: Arc::new(()),
+        requests: JoinSet::new(),
     };
     run.report(Fact::Spawned { pid: process.pid() });
     run.describe();
     let streams = Streams::new(stdout, stderr, run.settings.frame_limit);
-    run.serve(process, streams, Inbox { commands, calls, answers }).await;
+    run.serve(process, streams, Inbox { commands, calls }).await;
 }
 
 impl Run {
     async fn serve(&mut self, mut process: Process, mut streams: Streams, inbox: Inbox) {
-        let Inbox { mut commands, mut calls, mut answers } = inbox;
+        let Inbox { mut commands, mut calls } = inbox;
         let door = Arc::clone(&self.door);
         let mut commands_open = true;
         let mut sleep: Pin<Box<Sleep>> = Box::pin(tokio::time::sleep(Duration::ZERO));
@@ -213,7 +207,7 @@ impl Run {
                 read = streams.read(), if streams.open() => Turn::Read(read),
                 call = calls.recv(), if !self.draining && self.outbound.has_room() => Turn::Call(call),
                 command = commands.recv(), if commands_open => Turn::Command(command),
-                Some(answer) = answers.recv() => Turn::HostAnswer(answer),
+                Some(answer) = self.requests.join_next() => Turn::HostAnswer(answer),
                 () = self.outbound.writable(), if self.outbound.waits() => Turn::Writable,
                 () = sleep.as_mut(), if self.armed.is_some() => Turn::Deadline,
                 () = door.abandoned.notified() => Turn::Abandoned,
@@ -230,7 +224,10 @@ impl Run {
                     commands_open = false;
                     process.signal_group(Signal::KILL);
                 }
-                Turn::HostAnswer(answer) => self.send_host_answer(answer),
+                Turn::HostAnswer(Ok(answer)) => self.send_host_answer(answer),
+                Turn::HostAnswer(Err(error)) => {
+                    tracing::error!(plugin = %self.plugin, %error, "a request of it is lost");
+                }
                 Turn::Writable => {}
                 Turn::Deadline => {
                     // An answer that stands in the pipe is in time.

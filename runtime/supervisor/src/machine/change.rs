@@ -96,7 +96,7 @@ impl Lifecycle {
             self.history.take_up();
         }
         self.keep_pace();
-        if self.run.is_none() && (made_anew || declared.is_some() || self.declared.is_none()) {
+        if self.run.is_none() && (declared.is_some() || self.declared.is_none()) {
             self.described &= declared.is_none();
             self.declared = declared;
         }

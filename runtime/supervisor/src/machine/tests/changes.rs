@@ -415,3 +415,106 @@ fn a_change_of_the_policy_about_changes_is_a_reason_to_look_again() {
         ? a | ready accepts started marked command (on_change is manual)",
     );
 }
+
+#[test]
+fn to_disable_or_remove_a_plugin_applies_what_was_marked() {
+    check_up(
+        "a manual",
+        "config a manual print=2 rev=2 |
+        config a manual print=2 disabled rev=3 | drain a#1 a:stopping
+        a exited 0 | a:disabled
+        config a manual print=2 eager rev=4 | spawn a#2@4 a:starting",
+    );
+    check_up(
+        "a manual",
+        "config a manual print=2 rev=2 |
+        config | drain a#1 a:stopping
+        config a manual print=2 eager rev=3 |
+        a exited 0 | spawn a#2@3 a:starting",
+    );
+}
+
+#[test]
+fn other_settings_give_one_that_was_given_up_another_chance() {
+    check(
+        "a eager max=0",
+        "a exited 1 | a:failed
+        config a eager max=5 | spawn a#2 a:starting
+        a exited 1 | a:backoff",
+    );
+}
+
+#[test]
+fn what_sleeps_and_gets_back_what_it_had_needs_no_description() {
+    check_up(
+        "a manual",
+        "config a manual print=2 rev=2 |
+        a idle | drain a#1 a:stopping
+        a exited 0 | a:idle
+        config a manual rev=3 |
+        ? a | idle waits started down Exited#1 in 0s
+        describe a |",
+    );
+}
+
+#[test]
+fn a_change_gives_one_that_was_given_up_another_chance() {
+    check(
+        "a eager max=0",
+        "a exited 1 | a:failed
+        config a eager max=5 print=2 | spawn a#2 a:starting
+        a exited 1 | a:backoff",
+    );
+}
+
+#[test]
+fn a_manifest_that_becomes_known_is_taken_and_nobody_need_ask_for_it() {
+    check("a known=1.0.0; b needs=a@^1", "config a known=2.0.0 prio=1; b needs=a@^1 | b:disabled");
+    check(
+        "a",
+        "describe a | spawn a#1 a:starting
+        a exited 1 | a:backoff
+        config a known=1.0.0 prio=1 |
+        next | 0.25s: a:idle
+        config a print=2 |",
+    );
+}
+
+#[test]
+fn what_is_begun_anew_is_described_anew() {
+    check(
+        "a; b needs=a@^2",
+        "want a | spawn a#1 a:starting
+        a described 1.0.0 | init a#1 b:disabled
+        reload a | close a#1 term a#1 a:stopping
+        a killed 15 | spawn a#2 a:starting b:idle",
+    );
+    check_up(
+        "a",
+        "a idle | drain a#1 a:stopping
+        reload a |
+        a exited 0 | spawn a#2 a:starting
+        a described | close a#2 term a#2 a:idle",
+    );
+}
+
+#[test]
+fn what_is_changed_stays_wanted_though_it_is_eager_no_more() {
+    check(
+        "a eager",
+        "a described | init a#1
+        config a print=2 | close a#1 term a#1 a:stopping
+        a killed 15 | spawn a#2 a:starting
+        a described | init a#2",
+    );
+    check(
+        "a eager",
+        "a described | init a#1
+        a initialised | a:ready
+        config a print=2 | spawn a#2
+        a#2 described | init a#2
+        a#2 initialised | switch a#1>a#2 drain a#1
+        a#2 exited 1 | a:backoff
+        next | 0.25s: spawn a#3 a:starting",
+    );
+}

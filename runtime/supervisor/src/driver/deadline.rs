@@ -7,7 +7,7 @@ use super::host::Lineage;
 
 /// A call's clock. It costs nothing before somebody is asked.
 #[derive(Debug, Default)]
-pub(super) struct Clock(OnceLock<Mutex<Stood>>);
+pub(super) struct CallClock(OnceLock<Mutex<Stood>>);
 
 /// How long a clock stood still.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ struct Stood {
     total: Duration,
 }
 
-impl Clock {
+impl CallClock {
     fn stop(&self, now: Instant) {
         let mut stood = lock(self.0.get_or_init(Mutex::default));
         stood.open += 1;
@@ -61,7 +61,7 @@ pub(super) struct Held(Lineage);
 impl Held {
     pub(super) fn clocks_of(lineage: &Lineage) -> Held {
         let now = Instant::now();
-        lineage.clocks().for_each(|clock| clock.stop(now));
+        lineage.clocks().for_each(|each| each.stop(now));
         Held(lineage.clone())
     }
 }
@@ -69,7 +69,7 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         let now = Instant::now();
-        self.0.clocks().for_each(|clock| clock.go_on(now));
+        self.0.clocks().for_each(|each| each.go_on(now));
     }
 }
 
@@ -96,12 +96,12 @@ impl Deadline {
 
     /// Whether its clock stands still now.
     pub(super) fn stands(&self) -> bool {
-        self.lineage.clocks().next().is_some_and(Clock::stands)
+        self.lineage.clocks().next().is_some_and(CallClock::stands)
     }
 }
 
 fn stood(lineage: &Lineage, now: Instant) -> Duration {
-    lineage.clocks().next().map_or(Duration::ZERO, |clock| clock.stood(now))
+    lineage.clocks().next().map_or(Duration::ZERO, |each| each.stood(now))
 }
 
 #[cfg(test)]
@@ -118,14 +118,14 @@ mod tests {
         let (start, second) = (Instant::now(), Duration::from_secs(1));
         let call = lineage(&Lineage::default(), "a");
         let deadline = Deadline::new(start + second, start, &call);
-        let clock = call.clocks().next().unwrap();
-        clock.stop(start + second / 2);
-        clock.stop(start + second);
+        let own = call.clocks().next().unwrap();
+        own.stop(start + second / 2);
+        own.stop(start + second);
         // Far later: half a second is still left.
         assert_eq!(deadline.moment(start + second * 90) - (start + second * 90), second / 2);
-        clock.go_on(start + second * 90);
+        own.go_on(start + second * 90);
         assert!(deadline.stands(), "one of two questions is open");
-        clock.go_on(start + second * 100);
+        own.go_on(start + second * 100);
         assert!(!deadline.stands());
         assert_eq!(deadline.moment(start + second * 500), start + second * 100 + second / 2);
         // What is set afterwards knows nothing of it.
