@@ -286,7 +286,9 @@ pub struct Question {
 }
 
 /// The result of `host/ask`; who declines or cannot be asked gives a JSON-RPC error.
-#[derive(Debug, Serialize, Deserialize)]
+///
+/// Not `Debug`, for there may be secrets in it.
+#[derive(Serialize, Deserialize)]
 pub struct HostAskResult {
     /// The answers by name; each fits the question's schema.
     pub answers: serde_json::Map<String, serde_json::Value>,

@@ -72,19 +72,19 @@ def handle(operation, arguments, params):
         return {"data": answer["result"]["data"]}
     return {"data": arguments}
 
-OPERATIONS = [{"name": name, "input_schema": {}, "timeout_ms": 2000}
+OPERATIONS = [{"name": name, "input_schema": {}, "timeout_ms": 3000, "stall_timeout_ms": 2500}
     for name in ("sure", "count", "secret", "two", "work", "after", "through", "quick")]
 MANIFEST = {"requires": {"ask": {"version": "*", "optional": True}}, "features": {"concurrency": 4}}
 "#;
 
-fn asking(more: &str) -> Sandbox {
+fn asking() -> Sandbox {
     let sandbox = Sandbox::new("");
-    sandbox.configure(&format!("{}{more}", sandbox.python("ask", ASKER)));
+    sandbox.configure(&sandbox.python("ask", ASKER));
     sandbox
 }
 
 /// A program at a terminal, and the person who sits there.
-struct Terminal<'a> {
+pub(crate) struct Terminal<'a> {
     sandbox: &'a Sandbox,
     person: Child,
 }
@@ -92,7 +92,7 @@ struct Terminal<'a> {
 impl<'a> Terminal<'a> {
     /// Runs `plugd` with these arguments; each step is a text to wait for, how many seconds to wait
     /// then, and the keys to press.
-    fn run(sandbox: &'a Sandbox, args: &[&str], steps: &[(&str, f64, &str)]) -> Terminal<'a> {
+    pub(crate) fn run(sandbox: &'a Sandbox, args: &[&str], steps: &[(&str, f64, &str)]) -> Terminal<'a> {
         let program = sandbox.command(args);
         let fixture = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/terminal.py");
         let mut command = Command::new("python3");
@@ -115,7 +115,7 @@ impl<'a> Terminal<'a> {
 
     /// As [`Terminal::end`], for a call that goes well under `--output data`.
     #[track_caller]
-    fn data(self) -> Value {
+    pub(crate) fn data(self) -> Value {
         let screen = self.screen();
         let (code, stdout) = self.end();
         assert_eq!(code, 0, "{screen}\n{stdout}");
@@ -188,7 +188,7 @@ fn error(result: &CallResult) -> (u16, &str) {
 
 #[test]
 fn c078_a_question_is_answered_at_the_terminal_while_the_call_runs() {
-    let sandbox = asking("");
+    let sandbox = asking();
     let daemon = sandbox.serve();
     daemon.plugd(&["start", "ask"]).expect(0);
     let args = ["--output", "data", "call", "ask.sure"];
@@ -196,13 +196,13 @@ fn c078_a_question_is_answered_at_the_terminal_while_the_call_runs() {
     assert_eq!(terminal.data(), json!(true));
     let moment = |file: &str| sandbox.read(file).trim().parse::<f64>().expect("a moment");
     let visible_after = moment("terminal/seen") - moment("plugins/ask/asked");
-    assert!(visible_after < 2.0, "shown when it is asked, not when the call ends: {visible_after} s");
+    assert!(visible_after < 5.0, "shown when it is asked, not when the call ends: {visible_after} s");
     daemon.stop();
 }
 
 #[test]
 fn c078_a_question_at_a_terminal_is_answered_from_another_process() {
-    let sandbox = asking("");
+    let sandbox = asking();
     let daemon = sandbox.serve();
     let terminal = Terminal::run(&sandbox, &["--output", "data", "call", "ask.sure"], &[]);
     eventually("the question is shown", || terminal.screen().contains("Really? (yes/no): "));
@@ -223,7 +223,7 @@ fn c078_a_question_at_a_terminal_is_answered_from_another_process() {
 
 #[test]
 fn an_answer_that_does_not_fit_is_asked_for_again() {
-    let sandbox = asking("");
+    let sandbox = asking();
     // Without a daemon, too.
     let args = ["--output", "data", "call", "ask.count"];
     let steps =
@@ -240,7 +240,7 @@ fn an_answer_that_does_not_fit_is_asked_for_again() {
 
 #[test]
 fn at_a_terminal_one_can_decline_interrupt_and_refuse_to_be_asked() {
-    let sandbox = asking("");
+    let sandbox = asking();
     let daemon = sandbox.serve();
     let end = |args: &[&str], steps: &[(&str, f64, &str)]| {
         let args = [&["--output", "json", "call", "ask.sure"], args].concat();
@@ -260,7 +260,7 @@ fn at_a_terminal_one_can_decline_interrupt_and_refuse_to_be_asked() {
 
 #[test]
 fn a_secret_is_neither_shown_nor_logged_nor_told() {
-    let sandbox = asking("");
+    let sandbox = asking();
     let daemon = sandbox.serve();
     let args = ["--output", "data", "call", "ask.secret"];
     let terminal = Terminal::run(&sandbox, &args, &[("Password?: ", 0.1, "hunter2\n")]);
@@ -282,14 +282,14 @@ fn a_secret_is_neither_shown_nor_logged_nor_told() {
 
 #[tokio::test]
 async fn c084_the_time_that_a_person_takes_is_not_the_tools() {
-    let sandbox = asking("");
+    let sandbox = asking();
     let daemon = sandbox.serve();
     let begin = Instant::now();
-    // Two seconds for each call; somebody answers after three.
-    let fits = answered_after(&daemon, call("ask.work", &json!({ "seconds": 0.5 })), 3).await;
+    // Three seconds for each call, and 2.5 without progress; somebody answers after four.
+    let fits = answered_after(&daemon, call("ask.work", &json!({ "seconds": 0.5 })), 4).await;
     assert!(fits.error.is_none(), "{fits:?}");
-    assert!(begin.elapsed() >= Duration::from_secs(3));
-    let works_too_long = answered_after(&daemon, call("ask.work", &json!({ "seconds": 20 })), 3).await;
+    assert!(begin.elapsed() >= Duration::from_secs(4));
+    let works_too_long = answered_after(&daemon, call("ask.work", &json!({ "seconds": 20 })), 4).await;
     assert_eq!(error(&works_too_long), (5001, "timed_out"));
     daemon.stop();
 }
@@ -300,9 +300,9 @@ async fn the_calls_that_wait_for_one_that_asks_have_time_too() {
     let front = sandbox.python("front", ASKER);
     sandbox.configure(&format!("{}{front}", sandbox.python("ask", ASKER)));
     let daemon = sandbox.serve();
-    let fits = answered_after(&daemon, call("front.through", &json!({ "seconds": 0.5 })), 3).await;
+    let fits = answered_after(&daemon, call("front.through", &json!({ "seconds": 0.5 })), 4).await;
     assert!(fits.error.is_none(), "{fits:?}");
-    let works_too_long = answered_after(&daemon, call("front.through", &json!({ "seconds": 20 })), 3).await;
+    let works_too_long = answered_after(&daemon, call("front.through", &json!({ "seconds": 20 })), 4).await;
     assert_eq!(error(&works_too_long), (5001, "timed_out"));
 
     // It is the outermost caller who is asked, and told who asks.
@@ -322,7 +322,7 @@ async fn the_calls_that_wait_for_one_that_asks_have_time_too() {
 
 #[tokio::test]
 async fn who_cannot_be_asked_is_no_reason_to_wait() {
-    let sandbox = asking("");
+    let sandbox = asking();
     let daemon = sandbox.serve();
     // A script, and a client that says it can be asked and follows no questions.
     let ran = daemon.plugd(&["--output", "json", "call", "ask.sure"]).expect(1).json();
@@ -342,16 +342,18 @@ async fn who_cannot_be_asked_is_no_reason_to_wait() {
 
 #[tokio::test]
 async fn a_question_ends_by_no_by_time_and_with_its_caller() {
-    let sandbox = asking("token_ttl = \"500ms\"\n");
+    let sandbox = Sandbox::new("");
+    let brief = format!("{}token_ttl = \"500ms\"\n", sandbox.python("brief", ASKER));
+    sandbox.configure(&format!("{}{brief}", sandbox.python("ask", ASKER)));
     let daemon = sandbox.serve();
     let (client, mut asks) = somebody(&daemon).await;
-    let sure = call("ask.sure", &json!({}));
     let declining = async {
         let ask = asked(&mut asks).await;
         let no = AnswerParams { decline: true, answer: None, ..answer(&ask, "") };
         client.answer(&no).await.expect("it is waited for");
         ended(&mut asks).await
     };
+    let sure = call("ask.sure", &json!({}));
     let (result, end) = tokio::join!(client.call(&sure), declining);
     assert_eq!((error(&result.expect("a result")), end), ((4001, "declined"), AskEnd::Declined));
 
@@ -359,18 +361,19 @@ async fn a_question_ends_by_no_by_time_and_with_its_caller() {
         let ask = asked(&mut asks).await;
         (ended(&mut asks).await, ask)
     };
+    let sure = call("brief.sure", &json!({}));
     let (result, (end, ask)) = tokio::join!(client.call(&sure), ignoring);
     assert_eq!((error(&result.expect("a result")), end), ((4001, "expired"), AskEnd::Expired));
     match client.answer(&answer(&ask, true)).await {
         Err(ClientError::Command(error)) => assert_eq!(error.name, "unknown_token"),
-        other => panic!("{other:?}"),
+        other => panic!("expected an error, got {:?}", other.map(|report| report.call_id)),
     }
     daemon.stop();
 }
 
 #[test]
 fn the_questions_of_a_caller_who_goes_away_end() {
-    let sandbox = asking("");
+    let sandbox = asking();
     let daemon = sandbox.serve();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let ask = runtime.block_on(async {

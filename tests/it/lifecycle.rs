@@ -187,7 +187,8 @@ fn assert_legal(events: &[Event]) -> usize {
         assert_eq!(event.seq + 1, next.seq, "the numbers of events grow by one");
     }
     for event in events {
-        let (Some(plugin), Some(state)) = (&event.plugin, event.kind.strip_prefix("plugin.")) else {
+        let state = event.kind.strip_prefix("plugin.").or_else(|| event.kind.strip_prefix("run."));
+        let (Some(plugin), Some(state)) = (&event.plugin, state) else {
             continue;
         };
         let generation = event.generation.expect("a transition has a generation");

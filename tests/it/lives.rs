@@ -162,6 +162,26 @@ def on_shutdown():
     daemon.stop();
 }
 
+#[test]
+fn a_start_longer_than_the_idle_timeout_is_no_idleness() {
+    let sandbox = Sandbox::new("");
+    let slow = "
+def on_init(params):
+    mark('inits')
+    time.sleep(1.5)
+    return {}
+";
+    let table = sandbox.python("fp", slow);
+    sandbox.configure(&format!("{table}idle_timeout = \"500ms\"\n"));
+    let daemon = sandbox.serve();
+    for _ in 0..3 {
+        assert!(data(&daemon, "fp.echo").is_object());
+        daemon.wait_for_state("fp", "idle");
+    }
+    assert_eq!(marks(&sandbox, "fp", "inits").len(), 3, "each start served the call it was made for");
+    daemon.stop();
+}
+
 /// Answers pings unless there is a file `silent` in its folder, and notes each.
 const PINGED: &str = r#"
 MANIFEST = {"features": {"ping": True}}
@@ -185,7 +205,7 @@ def handle(operation, arguments, params):
     return {"data": os.getpid()}
 "#;
 
-const PINGS: &str = "ping_interval = \"150ms\"\nping_misses = 3\n";
+const PINGS: &str = "ping_interval = \"400ms\"\nping_misses = 4\n";
 
 #[test]
 fn a_plugin_that_no_longer_answers_pings_while_it_is_idle_is_replaced() {
@@ -221,7 +241,7 @@ fn a_plugin_with_a_call_in_flight_is_not_pinged() {
         eventually("the call runs", || !marks(&sandbox, "busy", "waiting").is_empty());
         let seen = marks(&sandbox, "pulse", "pings").len();
         eventually("as long as it takes to miss too many", || {
-            marks(&sandbox, "pulse", "pings").len() >= seen + 8
+            marks(&sandbox, "pulse", "pings").len() >= seen + 6
         });
         sandbox.write("plugins/busy/open", "");
         let result = call.join().expect("it ends");
@@ -284,37 +304,39 @@ fn exit_status_125_in_a_call_is_permanent_too() {
     daemon.stop();
 }
 
+/// Says, from sh, how far a start is.
+const TELLS: &str = r#"sleep 0.3; echo '{"jsonrpc":"2.0","method":"progress","params":{"done":1}}'"#;
+
 #[test]
 fn progress_gives_describe_more_time_too() {
     let sandbox = Sandbox::new("");
-    let slow = "
-for done in range(20):
-    time.sleep(0.2)
-    send({'jsonrpc': '2.0', 'method': 'progress', 'params': {'done': done, 'message': 'reading'}})
-";
-    let table = sandbox.python("fp", slow);
+    let table = sandbox.shell("slow");
+    let program = sandbox.read("plugins/slow/main.sh");
+    let telling = format!("for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do {TELLS}; done\n");
+    let program = program.replace("while IFS=", &format!("{telling}while IFS="));
+    sandbox.write("plugins/slow/main.sh", &program);
     sandbox.configure(&format!("{table}describe_timeout = \"2s\"\nstart = \"eager\"\n"));
     let daemon = sandbox.serve();
-    let ready = daemon.wait_for_state("fp", "ready");
+    let ready = daemon.wait_for_state("slow", "ready");
     assert_eq!((&ready["restarts"], &ready["starts"]), (&json!(0), &json!(1)), "{ready:#}");
+    assert!(ready["describe_ms"].as_u64().is_some_and(|took| took > 4_000), "{ready:#}");
     daemon.stop();
 }
 
 #[test]
 fn progress_does_not_put_off_the_end_of_a_start_for_ever() {
     let sandbox = Sandbox::new("");
-    let endless = "
-def on_init(params):
-    while True:
-        time.sleep(0.1)
-        send({'jsonrpc': '2.0', 'method': 'progress', 'params': {'done': 1}})
-";
-    let table = sandbox.python("fp", endless);
-    let limits = "init_timeout = \"1s\"\nstart_timeout_max = \"2s\"\nrestart = { backoff = \"30s\" }\n";
+    let table = sandbox.shell("endless");
+    let program = sandbox.read("plugins/endless/main.sh");
+    let init = "*'\"method\":\"init\"'*)\n";
+    assert!(program.contains(init), "the fixture changed");
+    let program = program.replace(init, &format!("{init}    while :; do {TELLS}; done\n"));
+    sandbox.write("plugins/endless/main.sh", &program);
+    let limits = "init_timeout = \"2s\"\nstart_timeout_max = \"4s\"\nrestart = { backoff = \"30s\" }\n";
     sandbox.configure(&format!("{table}{limits}"));
     let daemon = sandbox.serve();
-    daemon.plugd(&["start", "fp"]).expect(6);
-    let status = daemon.wait_for_state("fp", "backoff");
+    daemon.plugd(&["start", "endless"]).expect(6);
+    let status = daemon.wait_for_state("endless", "backoff");
     assert!(text(&status["reason"]).contains("init"), "{status:#}");
     daemon.stop();
 }

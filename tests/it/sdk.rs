@@ -7,6 +7,8 @@ use plugd_tests::{Sandbox, alive, eventually};
 use rustix::process::Signal;
 use serde_json::json;
 
+use crate::asking::Terminal;
+
 /// The SDK's example that does what handlers should not.
 fn rough() -> PathBuf {
     let test = std::env::current_exe().expect("the test has a path");
@@ -34,6 +36,19 @@ fn c143_programs_that_a_tool_runs_read_nothing_of_the_protocol() {
     let strange = (&status["stray_lines"], &status["unmatched_answers"]);
     assert_eq!(strange, (&json!(0), &json!(0)), "{status:#}");
     daemon.stop();
+}
+
+#[test]
+fn a_rust_plugin_asks_whoever_sits_at_the_terminal() {
+    let sandbox = Sandbox::new(&format!("[plugins.rough]\ncommand = [{:?}]\n", rough()));
+    let steps = [
+        ("How often? (integer): ", 0.0, "300\n"),
+        ("integer): ", 0.0, "3\n"),
+        ("password?: ", 0.1, "sesame\n"),
+    ];
+    let terminal = Terminal::run(&sandbox, &["--output", "data", "call", "rough.asks"], &steps);
+    assert_eq!(terminal.data(), json!("3 times, 6 letters"));
+    assert!(!sandbox.read("terminal/screen").contains("sesame"));
 }
 
 #[test]

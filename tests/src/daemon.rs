@@ -94,7 +94,7 @@ impl<'a> Daemon<'a> {
     /// Waits until a plugin is in a state, and returns its status.
     #[track_caller]
     pub fn wait_for_state(&self, plugin: &str, state: &str) -> Value {
-        let ends = Instant::now() + Duration::from_secs(15);
+        let ends = Instant::now() + Duration::from_secs(30);
         loop {
             let status = self.status(plugin);
             if status["state"] == state {

@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
-/// Polls until the condition holds; panics after ten seconds with what was expected.
+/// Polls until the condition holds; panics after thirty seconds with what was expected.
 ///
 /// Only for what tells nobody when it changes, such as a process table.
 #[track_caller]
 pub fn eventually(expected: &str, mut condition: impl FnMut() -> bool) {
-    let ends = Instant::now() + Duration::from_secs(10);
+    let ends = Instant::now() + Duration::from_secs(30);
     while !condition() {
-        assert!(Instant::now() < ends, "not within 10 s: {expected}");
+        assert!(Instant::now() < ends, "not within 30 s: {expected}");
         std::thread::yield_now();
         std::thread::park_timeout(Duration::from_millis(5));
     }

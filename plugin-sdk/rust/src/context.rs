@@ -32,13 +32,21 @@ struct Call {
     traceparent: Option<String>,
     deadline: Instant,
     /// How long people were asked; the deadline moves by it.
-    people_took: Mutex<Duration>,
+    people_took: Mutex<PeopleTook>,
     attempt: u32,
     idempotency_key: Option<String>,
     caller: Option<String>,
     locale: Option<String>,
     cancelled: Mutex<bool>,
     on_cancel: Condvar,
+}
+
+/// How long people were asked, counted once where several questions are open.
+#[derive(Default)]
+struct PeopleTook {
+    open: u32,
+    since: Option<Instant>,
+    before: Duration,
 }
 
 /// What another plugin answered.
@@ -108,7 +116,8 @@ impl Context {
     /// When the host stops waiting for an answer; later by as long as people took to answer
     /// [`ask`](Context::ask).
     pub fn deadline(&self) -> Instant {
-        self.0.deadline + *lock(&self.0.people_took)
+        let people = lock(&self.0.people_took);
+        self.0.deadline + people.before + people.since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
     /// How long the host still waits; zero once the deadline has passed.
@@ -241,9 +250,19 @@ impl Context {
 
     /// Has the deadline move by as long as this takes, as the host's does.
     pub(crate) fn while_people_are_asked<T>(&self, ask: impl FnOnce() -> T) -> T {
-        let began = Instant::now();
+        {
+            let mut people = lock(&self.0.people_took);
+            people.open += 1;
+            people.since.get_or_insert_with(Instant::now);
+        }
         let answered = ask();
-        *lock(&self.0.people_took) += began.elapsed();
+        let mut people = lock(&self.0.people_took);
+        people.open -= 1;
+        if people.open == 0
+            && let Some(since) = people.since.take()
+        {
+            people.before += since.elapsed();
+        }
         answered
     }
 

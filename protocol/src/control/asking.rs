@@ -78,8 +78,8 @@ pub enum AskEnd {
     Cancelled,
 }
 
-/// Params of `answer`.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+/// Params of `answer`; not `Debug`, for there may be secrets in it.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AnswerParams {
     /// The question's token.

@@ -7,6 +7,7 @@ use plugd_daemon::Limits;
 use plugd_daemon::client::{Client, ConnectError};
 use plugd_engine::Opening;
 use plugd_engine::config::Config;
+use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 
 use crate::args::Global;
 use crate::failure::Failure;
@@ -14,13 +15,16 @@ use crate::output::Output;
 use crate::runtime::Runtime;
 use crate::settings::Settings;
 
+/// Lines of the log that wait for stderr; room for them is taken at once, 32 bytes each.
+const LINES_QUEUED: usize = 4_096;
+
 /// What every command has at hand.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) global: Global,
     pub(crate) output: Output,
     /// Its end is awaited when this goes: the last lines are written, if somebody reads them.
-    pub(crate) log: OnceLock<tracing_appender::non_blocking::WorkerGuard>,
+    pub(crate) log: OnceLock<WorkerGuard>,
 }
 
 impl Context {
@@ -92,7 +96,8 @@ impl Context {
         }
         // Written by a thread of its own, and what it cannot take in time is left out: nothing waits
         // for whoever does or does not read our stderr.
-        let (stderr, written) = tracing_appender::non_blocking(std::io::stderr());
+        let (stderr, written) =
+            NonBlockingBuilder::default().buffered_lines_limit(LINES_QUEUED).finish(std::io::stderr());
         let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
         let started = tracing_subscriber::fmt()
             .with_env_filter(filter)

@@ -1,7 +1,7 @@
 //! A daemon under load while everything around it is killed, and what must hold all the same.
 //!
-//! [`run`] makes a sandbox of plugins of every temper, loads it with clients, first in peace and
-//! then with kills of plugins and of the daemon, reloads, stops and cancels, and says in a
+//! [`run`] makes a sandbox of plugins of every temper, loads it with clients, in peace and with kills
+//! of plugins and of the daemon, reloads, stops and cancels, and says in a
 //! [`Report`] what was measured and which promises were broken. `docs/reliability.md` lists them.
 #![deny(missing_docs)]
 
@@ -31,9 +31,9 @@ pub struct Plan {
     pub plugd: PathBuf,
     /// What all choices follow from; what the machine does with them does not.
     pub seed: u64,
-    /// How long the load runs in peace first.
+    /// How long the load runs in peace, half of it before the trouble and half after it.
     pub peace: Duration,
-    /// How long it runs in trouble then.
+    /// How long it runs in trouble.
     pub trouble: Duration,
     /// Clients that call at once.
     pub clients: usize,

@@ -21,7 +21,7 @@ const SECONDS_TO_COUNT: u64 = 60;
 /// Kill what can be killed around a daemon under load, and see what holds
 #[derive(Debug, Parser)]
 struct Args {
-    /// How long things are killed; a quarter of it, at least 15 s, is without kills first
+    /// How long things are killed; a quarter of that, at least 16 s, is without kills
     #[arg(long, default_value_t = 60)]
     seconds: u64,
     /// What all choices follow from; otherwise the clock's
@@ -55,7 +55,7 @@ fn tried(args: Args) -> io::Result<bool> {
     let plan = Plan {
         plugd: args.plugd.map_or_else(beside, Ok)?,
         seed: args.seed.unwrap_or(clock.as_secs() % 1_000_000),
-        peace: Duration::from_secs((args.seconds / 4).clamp(15, 60)),
+        peace: Duration::from_secs((args.seconds / 4).clamp(16, 60)),
         trouble: Duration::from_secs(args.seconds),
         clients: args.clients,
         kills_per_second: args.kills,

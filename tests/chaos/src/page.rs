@@ -25,7 +25,7 @@ pub fn write(page: &Path, plan: &Plan, report: &Report) -> io::Result<()> {
 fn table(plan: &Plan, report: &Report) -> String {
     let Plan { seed, peace, trouble, clients, kills_per_second, .. } = plan;
     let mut text = format!(
-        "\n{} s in peace, then {} s in trouble: {clients} clients, {kills_per_second} kills a second, seed {seed}. \
+        "\n{} s in peace, half before and half after {} s in trouble: {clients} clients, {kills_per_second} kills a second, seed {seed}. \
          {} of what must hold was broken.\n\n| figure | value |\n|---|---|\n",
         peace.as_secs(),
         trouble.as_secs(),

@@ -50,10 +50,12 @@ async fn tried(plan: &Plan) -> io::Result<Evidence> {
     start_all(&sandbox).await?;
     let before = at_rest(&daemon, &sandbox, None).await?;
 
-    let peace = load(phase(plan, &sandbox, 1, plan.peace)).await;
+    // Half of the peace comes afterwards: a machine that has become busier meanwhile is seen there, too.
+    let mut peace = load(phase(plan, &sandbox, Phase::Before)).await;
     let (troubled, trouble, operated, cancelled) = in_trouble(plan, &sandbox, &mut daemon).await?;
 
     start_all(&sandbox).await?;
+    peace.join(load(phase(plan, &sandbox, Phase::After)).await);
     let after = at_rest(&daemon, &sandbox, Some(&before)).await?;
     let cgroups = delegated(&sandbox).await;
     let last_started = processes::started(daemon.pid()).unwrap_or_default();
@@ -77,13 +79,24 @@ async fn tried(plan: &Plan) -> io::Result<Evidence> {
     })
 }
 
-fn phase(plan: &Plan, sandbox: &Rc<Sandbox>, phase: u64, lasts: Duration) -> Load {
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Before,
+    Trouble,
+    After,
+}
+
+fn phase(plan: &Plan, sandbox: &Rc<Sandbox>, phase: Phase) -> Load {
+    let lasts = match phase {
+        Phase::Before | Phase::After => plan.peace / 2,
+        Phase::Trouble => plan.trouble,
+    };
     Load {
         sandbox: Rc::clone(sandbox),
-        seed: plan.seed.wrapping_mul(10).wrapping_add(phase),
+        seed: plan.seed.wrapping_mul(10).wrapping_add(phase as u64),
         clients: plan.clients,
         ends: Instant::now() + lasts,
-        vanishing: phase > 1,
+        vanishing: phase == Phase::Trouble,
     }
 }
 
@@ -92,7 +105,8 @@ async fn in_trouble(
     sandbox: &Rc<Sandbox>,
     daemon: &mut Daemon<'_>,
 ) -> io::Result<(Tally, Trouble, Operated, Operated)> {
-    let load_of = phase(plan, sandbox, 2, plan.trouble);
+    command_all(sandbox, &[], &[HOPELESS]).await?;
+    let load_of = phase(plan, sandbox, Phase::Trouble);
     let ends = load_of.ends;
     let schedule = Schedule {
         begins: Instant::now(),
@@ -112,12 +126,18 @@ async fn in_trouble(
 
 /// Starts every plugin but the one that cannot always start; that one is stopped.
 async fn start_all(sandbox: &Sandbox) -> io::Result<()> {
+    let names = TEMPERS.iter().map(|temper| temper.name).filter(|name| *name != HOPELESS);
+    command_all(sandbox, &[HOPELESS], &names.collect::<Vec<_>>()).await
+}
+
+async fn command_all(sandbox: &Sandbox, stopped: &[&str], started: &[&str]) -> io::Result<()> {
     let client = connect(sandbox).await.ok_or_else(|| io::Error::other("no daemon takes commands"))?;
-    let late = |_| io::Error::other(format!("not everything was started within {PATIENCE:?}"));
-    timeout(PATIENCE, client.stop(&only(HOPELESS))).await.map_err(late)?.map_err(io::Error::other)?;
-    for temper in TEMPERS.iter().filter(|temper| temper.name != HOPELESS) {
-        let started = timeout(PATIENCE, client.start(&only(temper.name))).await.map_err(late)?;
-        started.map_err(io::Error::other)?;
+    let late = |_| io::Error::other(format!("not everything was started or stopped within {PATIENCE:?}"));
+    for name in stopped {
+        timeout(PATIENCE, client.stop(&only(name))).await.map_err(late)?.map_err(io::Error::other)?;
+    }
+    for name in started {
+        timeout(PATIENCE, client.start(&only(name))).await.map_err(late)?.map_err(io::Error::other)?;
     }
     Ok(())
 }

@@ -8,26 +8,24 @@ use serde_json::json;
 use super::framing::data_of;
 use crate::reloading::{events_of, living, marks, pid_of, text};
 
-/// Answers `describe` and `init`, and ends a moment later.
-const ENDS: &str = "
-mark('spawned', str(os.getpid()))
-def on_init(params):
-    threading.Timer(0.05, lambda: os._exit(1)).start()
-    return {}
-";
-
 #[test]
 fn c046_a_handshake_alone_does_not_reset_the_count_of_failures() {
     // With the second, each run counts as stable, and is followed by the next at once.
     for stable_after in ["10s", "1ms"] {
         let sandbox = Sandbox::new("");
-        let table = sandbox.python("fp", ENDS);
+        let table = sandbox.shell("fp");
+        let program = sandbox.read("plugins/fp/main.sh");
+        let init = "*'\"method\":\"init\"'*)\n";
+        assert!(program.contains(init), "the fixture changed");
+        let ends = format!("{init}    answer '\"result\":{{}}'\n    exit 1\n");
+        sandbox.write("plugins/fp/main.sh", &program.replace(init, &ends));
         let restart = format!(
             "restart = {{ max = 3, window = \"60s\", backoff = \"100ms\", stable_after = {stable_after:?} }}\n"
         );
         sandbox.configure(&format!("{table}start = \"eager\"\n{restart}"));
         let daemon = sandbox.serve();
         let failed = daemon.wait_for_state("fp", "failed");
+        assert_eq!(failed["starts"], 4, "each came as far as init: {failed:#}");
         let reason = text(&failed["reason"]);
         assert!(reason.contains("crash loop") && reason.contains("exit status 1"), "{reason}");
         assert_eq!(marks(&sandbox, "fp", "spawned").len(), 4, "exactly one more than the limit: {failed:#}");

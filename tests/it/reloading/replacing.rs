@@ -17,7 +17,6 @@ const BROKEN: &[(&str, &str)] = &[
     ("def on_init(params):\n    os._exit(4)\n", "exit status 4"),
     ("sys.exit('there is no such module')", "exit status 1"),
     ("def on_init(params):\n    time.sleep(600)\n", "init"),
-    ("time.sleep(600)", "describe"),
 ];
 
 /// Waits in `init` for a file `let_go`.
@@ -30,7 +29,7 @@ def on_init(params):
     return {}
 "#;
 
-const SHORT: &str = "describe_timeout = \"4s\"\ninit_timeout = \"2s\"\n";
+const SHORT: &str = "init_timeout = \"3s\"\n";
 
 #[test]
 fn a_new_run_that_fails_in_any_way_leaves_the_old_one_serving_and_marks_it() {
@@ -251,4 +250,21 @@ fn what_does_not_run_just_uses_what_is_configured_when_it_runs_next() {
         assert!(daemon.status("fp")["restart_required"].is_null(), "{policy}");
         daemon.stop();
     }
+}
+
+#[test]
+fn a_new_run_that_never_describes_itself_is_given_up_and_the_old_one_serves() {
+    let sandbox = Sandbox::new("");
+    let table = sandbox.shell("clock");
+    sandbox.configure(&format!("{table}describe_timeout = \"2s\"\n"));
+    let daemon = sandbox.serve();
+    let before = data(&daemon, "clock.pid");
+    sandbox.write("plugins/clock/main.sh", "echo $$ >>spawned\nwhile read -r line; do :; done\n");
+    let ran = daemon.plugd(&["reload", "clock"]).expect(6);
+    assert!(ran.stderr.contains("no describe answer in 2 s"), "{ran:?}");
+    assert_eq!(data(&daemon, "clock.pid"), before);
+    let status = daemon.status("clock");
+    assert!(text(&status["restart_required"]["reason"]).contains("describe"), "{status:#}");
+    eventually("one process is left", || living(&sandbox, "clock") == [pid_of(&status)]);
+    daemon.stop();
 }

@@ -165,9 +165,11 @@ async fn call(mut params: CallParams, runtime: &Runtime, asks: bool) -> (CallRes
             }
         };
         tokio::select! {
+            // What became of a question is said before the result.
+            biased;
+            never = prompting => match never {},
             result = call => Some(result),
             () = interruption => None,
-            never = prompting => match never {},
         }
     };
     match result {

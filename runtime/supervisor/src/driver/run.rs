@@ -93,7 +93,7 @@ pub(super) struct Run {
     pub(super) strays_in_a_row: u32,
     pub(super) first_stray: Option<String>,
     pub(super) tail: Tail,
-    last_activity: Instant,
+    pub(super) last_activity: Instant,
     /// The next thing due; may be early, never late.
     due: Option<Instant>,
     /// What the sleep is set to.
@@ -341,7 +341,11 @@ impl Run {
         {
             // It may be needed all the same: then it is asked again after as long.
             self.last_activity = now;
-            self.report(Fact::Idle);
+            // A lane that is taken belongs to a call that is about to come.
+            let lanes = self.door.concurrency.load(Ordering::Relaxed) as usize;
+            if self.door.lanes.available_permits() >= lanes {
+                self.report(Fact::Idle);
+            }
         }
         self.describe_where_due(now);
         self.check_health(now);

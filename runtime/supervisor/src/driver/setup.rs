@@ -190,6 +190,8 @@ impl Run {
             }
             (Setup::Init, None) => {
                 self.ready = true;
+                // However long the start took, it has been idle from here on.
+                self.last_activity = Instant::now();
                 self.note_idle();
                 self.begin_pings();
                 self.door.lanes.add_permits(self.door.concurrency.load(Ordering::Relaxed) as usize);

@@ -243,8 +243,7 @@ impl Lifecycle {
         self.applied.follow(&self.spec);
         match &mut self.change {
             Change::Replacing(candidate) => candidate.target.follow(&self.spec),
-            Change::Reconfiguring { target, .. } => target.follow(&self.spec),
-            Change::None | Change::Due | Change::Refused { .. } => {}
+            Change::None | Change::Due | Change::Reconfiguring { .. } | Change::Refused { .. } => {}
         }
     }
 

@@ -207,7 +207,6 @@ impl Lifecycle {
             self.retiring.push(Retiring { run, served: true });
         }
         self.hold = Hold::Nothing;
-        self.up |= !self.held;
         self.become_run(candidate);
         true
     }
@@ -216,7 +215,6 @@ impl Lifecycle {
         let Candidate { run, target, declared, .. } = candidate;
         self.latest = run.generation;
         self.run = Some(run);
-        self.described = declared.is_none() && !self.held;
         self.declared = declared;
         self.stale = false;
         self.applied = target;

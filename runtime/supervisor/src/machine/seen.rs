@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::change::Change;
-use super::lifecycle::{Hold, Lifecycle, Probe, Wants};
+use super::lifecycle::{Hold, Lifecycle, Probe};
 use super::restart::{RestartMode, Verdict, deviation};
 use super::run::{Failure, Phase, Run, later, seconds};
 use super::{Action, EXIT_PERMANENT, Exit, Fact, Generation, StopOutcome, StopReason};
@@ -46,8 +46,8 @@ impl Lifecycle {
                 self.last_failure = None;
             }
             (Fact::Progressed, _) => run.progressed(now, &self.spec.clocks),
-            (Fact::Reconfigured, Phase::Ready { .. }) => self.reconfigured(now, out),
-            (Fact::ReconfigureRefused { reason }, Phase::Ready { .. }) => {
+            (Fact::Reconfigured, _) => self.reconfigured(now, out),
+            (Fact::ReconfigureRefused { reason }, _) => {
                 self.reconfigure_refused(now, format!("reload was refused: {reason}"), out);
             }
             (Fact::Idle, Phase::Ready { .. }) if !self.spec.eager && !changing => {
@@ -64,8 +64,6 @@ impl Lifecycle {
                 | Fact::DescribeRefused { .. }
                 | Fact::Initialised
                 | Fact::InitRefused { .. }
-                | Fact::Reconfigured
-                | Fact::ReconfigureRefused { .. }
                 | Fact::Idle,
                 _,
             ) => {}
@@ -163,7 +161,6 @@ impl Lifecycle {
             return;
         }
         self.end_change_by_failure(&failure);
-        let wants = self.wants();
         let Some(run) = self.end_run() else { return };
         match run.phase {
             Phase::Stopping(stopping) => {
@@ -171,7 +168,6 @@ impl Lifecycle {
                     self.failed(now, failure);
                 }
             }
-            Phase::Parked if wants != Wants::Up => {}
             Phase::Describing { .. } | Phase::Parked | Phase::Initialising { .. } | Phase::Ready { .. } => {
                 if exit == Exit::Code(EXIT_PERMANENT) && self.spec.restart.mode != RestartMode::Always {
                     let reason = format!("exited with {EXIT_PERMANENT}: permanent");

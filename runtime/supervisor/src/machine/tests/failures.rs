@@ -59,6 +59,12 @@ fn misbehaving_is_a_failure() {
         a misbehaved again | kill a#2 a:stopping
         a exited 0 | a:backoff",
     );
+    check_up(
+        "a",
+        "+10s |
+        a misbehaved nonsense | kill a#1 a:stopping
+        a killed 9 | spawn a#2 a:starting",
+    );
 }
 
 #[test]

@@ -36,6 +36,8 @@ pub(super) struct Invariants {
     /// How often a candidate took over, and how often configurations were taken up in place.
     pub(super) switched: usize,
     pub(super) reconfigured: usize,
+    /// How many runs of each plugin were sent `init`.
+    inits: BTreeMap<PluginName, u64>,
     /// When leaving began, how many levels there were, and whether it was asked for twice.
     leaving: Option<(Instant, u32, Option<Instant>)>,
     /// This step is about a run that cannot go on, whatever the order.
@@ -151,7 +153,10 @@ impl Invariants {
                 Action::Spawn(plugin, generation, revision) => {
                     self.judge_spawn(now, machine, plugin, *generation, *revision);
                 }
-                Action::Init(plugin, run) => self.judge_init(machine, world, &(plugin.clone(), *run)),
+                Action::Init(plugin, run) => {
+                    *self.inits.entry(plugin.clone()).or_default() += 1;
+                    self.judge_init(machine, world, &(plugin.clone(), *run));
+                }
                 Action::Switch { plugin, from, to } => {
                     self.switched += 1;
                     judge_switch(world, plugin, *from, *to);
@@ -175,6 +180,7 @@ impl Invariants {
                     assert!(world.of(plugin).next().is_none(), "{plugin} was forgotten and lives");
                     self.shown.remove(plugin);
                     self.failures.remove(plugin);
+                    self.inits.remove(plugin);
                     self.used.retain(|(other, _)| other != plugin);
                 }
                 Action::Leave => {
@@ -202,6 +208,7 @@ impl Invariants {
             let shown = self.shown.get(plugin).copied().unwrap_or(PluginState::Registered);
             assert_eq!(shown, view.state, "{plugin} entered a state unannounced");
             judge_view(now, plugin, &view, world);
+            assert_eq!(view.starts, self.inits.get(plugin).copied().unwrap_or(0), "{plugin}");
         }
         self.judge_losses(machine);
         self.judge_others(machine);
@@ -232,6 +239,9 @@ impl Invariants {
         process: &Process,
         fact: &Fact,
     ) {
+        if let (Fact::Exited(exit), Some(view)) = (fact, machine.view(plugin)) {
+            assert_eq!(view.last_exit, Some((*generation, *exit)), "{plugin}");
+        }
         let was_the_run = self.before.get(plugin).is_some_and(|view| view.generation == *generation);
         let Some(view) = machine.view(plugin).filter(|_| was_the_run) else { return };
         let asked = process.ending_since.is_some() && !process.at_fault;

@@ -264,3 +264,54 @@ fn few_start_at_once_and_those_that_calls_wait_for_come_first() {
         a exited 1 | spawn d#1 a:backoff",
     );
 }
+
+#[test]
+fn facts_out_of_place_change_nothing() {
+    check(
+        "a",
+        "want a | spawn a#1 a:starting
+        a initialised |
+        a uninitialised no |
+        a idle |
+        a drained |
+        a answered |
+        a reconfigured |
+        a unreconfigured no |
+        a described | init a#1
+        a undescribed no |
+        a idle |
+        a initialised | a:ready
+        a initialised |
+        a undescribed no |
+        a uninitialised no |
+        a progressed |
+        a reconfigured |
+        a unreconfigured no |
+        a drained |
+        a answered |
+        ? a | ready accepts started
+        stop a | drain a#1 a:stopping
+        a answered |
+        a idle |
+        a initialised |
+        a drained | ask a#1 stop 5s
+        a described |
+        a answered | close a#1
+        a answered |",
+    );
+}
+
+#[test]
+fn what_failed_before_a_plugin_was_ready_is_past() {
+    check_up(
+        "a",
+        "a exited 1 | a:backoff
+        next | 0.25s: spawn a#2 a:starting
+        a described | init a#2
+        a initialised | a:ready
+        a idle | drain a#2 a:stopping
+        a exited 0 | a:idle
+        want a | spawn a#3 a:starting
+        ? a | starting waits Exited#2 in 0s",
+    );
+}

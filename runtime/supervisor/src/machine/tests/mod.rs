@@ -1,11 +1,13 @@
 //! Tests of the machine: written scripts and simulated worlds.
 
+mod candidates;
 mod changes;
 mod failures;
 mod graphs;
 mod invariants;
 mod lives;
 mod losses;
+mod reloads;
 mod replacing;
 mod script;
 mod simulation;

@@ -38,6 +38,7 @@ fn a_replaced_run_that_is_deaf_is_ended_as_any_other() {
         next | 3s: kill a#1
         next | 2s: abandon a#1
         ? a | ready accepts started Unkillable#1 in 18s
+        +5s |
         a#1 killed 9 |
         ? a | ready accepts started Unkillable#1 in 18s",
     );
@@ -192,6 +193,7 @@ fn when_the_old_run_dies_the_candidate_is_the_run_in_whatever_phase_it_is() {
         a described | init a#2
         a initialised | a:ready
         a exited 1 | a:backoff
+        ? a | backoff (exit status 1) waits started down
         next | 0.5s: spawn a#3@2 a:starting",
     );
     check_up(
@@ -385,116 +387,14 @@ fn a_candidate_waits_for_its_turn_to_be_spawned() {
 }
 
 #[test]
-fn a_candidate_needs_what_it_requires_as_any_run_does() {
+fn a_withdrawn_candidate_that_could_not_be_spawned_is_gone() {
     check_up(
-        "a; b",
-        "config a print=2; b | spawn a#2
-        a#2 described needs=b | spawn b#1 b:starting
-        b described | init b#1
-        b idle |
-        b initialised | init a#2 b:ready
-        b idle |
-        a#2 initialised | switch a#1>a#2 drain a#1
-        b idle | drain b#1 b:stopping",
-    );
-    check_up(
-        "a; b",
-        "config a print=2; b | spawn a#2
-        a#2 described needs=b? | init a#2",
-    );
-    check_up(
-        "a; b",
-        "want b | spawn b#1 b:starting
-        config a print=2; b | spawn a#2
-        a#2 described needs=b? |
-        b described | init b#1
-        b initialised | init a#2 b:ready",
-    );
-}
-
-#[test]
-fn a_candidate_whose_requirements_cannot_be_met_fails() {
-    let fails = |declared: &str, reason: &str| {
-        check_up(
-            "a; b needs=a; c known=1.0.0; d held",
-            &format!(
-                "config a print=2; b needs=a; c known=1.0.0; d held | spawn a#2
-        a#2 described {declared} | close a#2 term a#2
-        ? a | ready accepts started marked command (the new one failed: {reason})
-        a#2 killed 15 |"
-            ),
-        );
-    };
-    fails("needs=nobody", "requires nobody, which is not configured");
-    fails("needs=a", "depends on itself");
-    fails("needs=b", "is part of a dependency cycle: a -> b -> a");
-    fails("needs=c@^2", "requires c ^2, but its version is 1.0.0");
-    fails("needs=d", "requires d, which is stopped");
-    check_up(
-        "a; b mode=never",
-        "config a print=2; b mode=never | spawn a#2
-        a#2 described needs=b | spawn b#1 b:starting
-        b exited 1 | close a#2 term a#2 b:failed
-        ? a | ready accepts started marked command (the new one failed: requires b, which is failed: exit status 1)",
-    );
-    check_up(
-        "a; b; c",
-        "config a print=2; b; c | spawn a#2
-        a#2 described needs=b,c | spawn b#1 spawn c#1 b:starting c:starting
-        b described | init b#1
-        +9s |
-        c described | init c#1
-        c initialised | c:ready
-        next | 21s: close a#2 term a#2 kill b#1 b:stopping
-        ? a | ready accepts started marked command (the new one failed: requires b, which was not ready in 30 s)",
-    );
-}
-
-#[test]
-fn what_the_configuration_requires_counts_for_a_candidate_too() {
-    check_up(
-        "a; b",
-        "config a needs=b? print=2; b | spawn a#2
-        a#2 described needs=b@^9 | init a#2",
-    );
-    check_up(
-        "a; b",
-        "config a needs=b print=2; b | spawn a#2
-        a#2 described | spawn b#1 b:starting
-        config a print=2; b | init a#2",
-    );
-}
-
-#[test]
-fn what_a_candidate_declares_counts_from_the_switch_on() {
-    check_up(
-        "a; b needs=a",
-        "a described 1.0.0 |
-        config a print=2; b needs=a@^1 | spawn a#2
-        a#2 described 2.0.0 | init a#2
-        ? b | registered waits started down
-        a#2 initialised | switch a#1>a#2 drain a#1 b:disabled
-        ? b | disabled (requires a ^1, but its version is 2.0.0) started down",
-    );
-    check_up(
-        "a; b",
-        "config a print=2; b | spawn a#2
-        a#2 described needs=b? | init a#2
-        a#2 initialised | switch a#1>a#2 drain a#1
-        config a print=2 needs=b; b |
-        stop b | b:stopped
-        restart a | drain a#2 a:stopping
-        ? a | stopping -> blocked (requires b, which is stopped)",
-    );
-}
-
-#[test]
-fn a_problem_of_the_plugin_stops_both_runs() {
-    check_up(
-        "a; b",
-        "config a print=2; b | spawn a#2
-        config a needs=a print=2; b | close a#2 term a#2 drain a#1 a:stopping
-        a#1 exited 0 | a:disabled
-        a#2 exited 0 |",
+        "a",
+        "config a print=2 rev=2 | spawn a#2@2
+        config a rev=3 | close a#2 term a#2
+        a#2 unspawned no such file |
+        stop a | drain a#1 a:stopping
+        a#1 exited 0 | a:stopped
+        ? a | stopped (stopped by an operator) started down Exited#1 in 0s",
     );
 }

@@ -21,7 +21,7 @@ use super::{legal, name};
 /// start a  stop a  restart a  reload a           the operator
 /// want a  describe a  config a eager; b          callers; another configuration
 /// a described 1.2.0 needs=b,c? reload            facts of its run; a#1 for that of another one
-/// ? a                                            how it is, and why
+/// ? a  revisions a                               how it is, and why; the settings it needs
 /// ```
 ///
 /// What must follow: `spawn a#2@3` (with revision 3), `switch a#1>a#2`, `a:ready` and so on.
@@ -57,6 +57,7 @@ impl Stage {
         let (first, rest) = text.split_once(' ').unwrap_or((text, ""));
         let event = match first {
             "?" => return describe(&self.machine.view(&name(rest)).unwrap()),
+            "revisions" => return revisions(&self.machine, &name(rest)),
             "config" => Event::Configured(specs(rest)),
             "start" => Event::Start(name(rest)),
             "stop" => Event::Stop(name(rest)),
@@ -235,6 +236,14 @@ fn action(action: &Action) -> String {
 
 fn at(revision: Revision) -> String {
     if revision == Revision(0) { String::new() } else { format!("@{}", revision.0) }
+}
+
+fn revisions(machine: &Supervisor, plugin: &PluginName) -> String {
+    let mut revisions: Vec<u64> =
+        machine.plugin(plugin).unwrap().revisions().map(|revision| revision.0).collect();
+    revisions.sort_unstable();
+    revisions.dedup();
+    format!("{revisions:?}")
 }
 
 /// State, reason, what it waits for, and what a call and the operator's waiters would be told.
