@@ -240,11 +240,15 @@ error_kinds! {
     Unavailable = 6007, "unavailable", Process, retryable: true, hint: "`plugd logs` has its last words; mend what they say";
     /// plugd is shutting down.
     ShuttingDown = 6008, "shutting_down", Process, retryable: true, hint: "call again once the daemon is back";
+    /// The plugin was replaced, and the call did not end within `drain_timeout`.
+    Reloaded = 6009, "reloaded", Process, retryable: false, hint: "raise drain_timeout, or call again if that is safe";
+    /// The new run of a plugin failed; the old one serves on.
+    NotReplaced = 6010, "not_replaced", Process, retryable: false, hint: "mend it, then `plugd reload NAME`";
     /// A plugin used one it does not require.
     UndeclaredDependency = 7001, "undeclared_dependency", Permission, retryable: false, hint: "name it under \"requires\" in the manifest";
     /// Calls between plugins are nested too deeply.
     CallTooDeep = 7002, "call_too_deep", Permission, retryable: false, hint: "look for plugins that call each other in a circle";
-    /// A plugin called back into itself while its only lane was taken.
+    /// A call came back to a plugin whose lanes are all taken by calls that wait for it.
     ReentrantCall = 7003, "reentrant_call", Permission, retryable: false, hint: "declare more concurrency, or call the function directly";
     /// The answer to a call has no data.
     MissingData = 8001, "missing_data", Protocol, retryable: false, hint: "the plugin must answer {\"data\": …}";

@@ -88,6 +88,11 @@ impl Decoder {
         self.start == self.buffer.len()
     }
 
+    /// Whether it holds room for bytes.
+    pub fn has_buffer(&self) -> bool {
+        self.buffer.capacity() > 0
+    }
+
     /// How many bytes have come and were not handed out.
     pub fn buffered(&self) -> usize {
         self.buffer.len() - self.start

@@ -128,25 +128,26 @@ pub fn host_id(id: &RawValue) -> Option<u64> {
     digits(id.get().as_bytes())
 }
 
-/// Finds the id in the beginning of a message that is too long to be parsed.
+/// Finds the id of an answer in the beginning of a message that is too long to be parsed, or broken.
 ///
-/// Looks at the outermost object only; `None` when its `id` does not stand in what was kept.
+/// Looks at the outermost object only; `None` when its `id` does not stand in what was kept, or
+/// when it is a request: its id is the sender's own.
 pub fn id_in_head(head: &[u8]) -> Option<u64> {
     let mut depth = 0_u32;
     let mut at = 0;
+    let mut id = None;
     while at < head.len() {
         match head[at] {
             b'"' => {
-                let end = string_end(head, at)?;
-                if depth == 1 && &head[at..=end] == b"\"id\"" {
-                    let rest = head[end + 1..].trim_ascii_start();
-                    if let Some(value) = rest.strip_prefix(b":") {
-                        let value = value.trim_ascii_start();
-                        let length = value.iter().position(|byte| !byte.is_ascii_digit())?;
-                        // `12.0` and `1e2` are other ids than `12` and `1`.
-                        let whole = matches!(value[length], b',' | b'}') || value[length].is_ascii_whitespace();
-                        return if whole { digits(&value[..length]) } else { None };
-                    }
+                let Some(end) = string_end(head, at) else { break };
+                let rest = head[end + 1..].trim_ascii_start();
+                let value = rest.strip_prefix(b":").filter(|_| depth == 1);
+                match (&head[at..=end], value) {
+                    (b"\"method\"", Some(_)) => return None,
+                    (b"\"id\"", Some(value)) if id.is_none() => id = Some(whole_number(value.trim_ascii_start())?),
+                    // What follows is long, and nothing else is missing.
+                    (b"\"result\"" | b"\"error\"", Some(_)) if id.is_some() => break,
+                    _ => {}
                 }
                 at = end;
             }
@@ -156,7 +157,14 @@ pub fn id_in_head(head: &[u8]) -> Option<u64> {
         }
         at += 1;
     }
-    None
+    id
+}
+
+/// The number that stands here as a whole: `12.0` and `1e2` are other ids than `12` and `1`.
+fn whole_number(value: &[u8]) -> Option<u64> {
+    let length = value.iter().position(|byte| !byte.is_ascii_digit())?;
+    let whole = matches!(value[length], b',' | b'}') || value[length].is_ascii_whitespace();
+    digits(&value[..length]).filter(|_| whole)
 }
 
 /// Appends a request and its newline.

@@ -65,8 +65,9 @@ pub struct NextAction {
 /// About the call itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Meta {
-    /// The call's id.
-    pub call_id: CallId,
+    /// The call's id; none where it failed before it got one, or where its result was lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<CallId>,
     /// What was called, once that was known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<OperationId>,
@@ -78,9 +79,9 @@ pub struct Meta {
     pub generation: Option<u64>,
     /// How often it was tried.
     pub attempt: u32,
-    /// Microseconds spent waiting for the plugin to be up and for a free lane.
+    /// Microseconds until it was handed over, or until its end where it never was.
     pub queue_us: u64,
-    /// Microseconds from handing over to the answer.
+    /// Microseconds from handing over to the answer, or to the end without one.
     pub run_us: u64,
     /// Bytes of arguments as given.
     pub argument_bytes: u64,

@@ -25,7 +25,7 @@ fn raw(json: &str) -> Box<RawValue> {
 
 fn meta() -> Meta {
     Meta {
-        call_id: CallId::new(OUTER),
+        call_id: Some(CallId::new(OUTER)),
         operation: OperationId::parse("tickets.query_status").ok(),
         plugin_version: Some("1.0.0".to_owned()),
         generation: Some(1),

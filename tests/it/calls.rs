@@ -269,7 +269,7 @@ def handle(operation, arguments, params):
     let mut expected = Vec::new();
     for _ in 0..50 {
         let result = client.call(&CallParams::new("talker.echo")).await.expect("a result");
-        expected.push(format!("for {}", result.meta.call_id));
+        expected.push(format!("for {}", result.meta.call_id.expect("an id")));
     }
     let lines = daemon.json(&["logs", "talker"]);
     let lines: Vec<&Value> =

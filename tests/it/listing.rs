@@ -334,7 +334,7 @@ fn doctor_without_a_daemon_starts_nothing_and_finds_nothing_where_all_is_well() 
     let sandbox = Sandbox::new("");
     sandbox.configure(&format!("{}start = \"eager\"\n", sandbox.shell("well")));
     let ran = sandbox.plugd(&["doctor"]).expect(0);
-    assert!(ran.stdout.contains("1 plugin is well"), "{ran:?}");
+    assert!(ran.stdout.contains("1 plugin was found with nothing wrong; none was run"), "{ran:?}");
     assert_eq!(sandbox.read("plugins/well/spawned"), "", "nothing was started");
 }
 

@@ -1,5 +1,10 @@
 //! Faults that people met, each with the right outcome.
 
+mod changes;
+mod passed_over;
+mod results;
+mod texts;
+
 use plugd_tests::Sandbox;
 
 /// A plugin that never answers `describe`.

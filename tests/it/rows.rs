@@ -213,7 +213,7 @@ def handle(operation, arguments, params):
     }
     sandbox.write("plugins/fp/seen", "");
     let result = call.await.expect("it ends");
-    let id = result.meta.call_id.to_string();
+    let id = result.meta.call_id.as_ref().expect("an id").to_string();
     let lines = daemon.json(&["logs", "--call", &id]);
     let lines = lines.as_array().expect("a list");
     for (stream, part) in [("log", "by log"), ("stderr", "by stderr"), ("runtime", "progress")] {

@@ -148,7 +148,7 @@ pub struct PluginStatus {
     pub queued: u32,
     /// Lines on stdout that were no messages.
     pub stray_lines: u64,
-    /// Answers nobody waited for: late, unknown or given twice.
+    /// Answers nobody waited for: of an unknown id, or given twice.
     pub unmatched_answers: u64,
     /// How its latest runs ended, oldest first; at most five.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -176,6 +176,16 @@ pub struct RestartRequired {
     pub reason: String,
 }
 
+impl RestartRequired {
+    /// The reason where nothing failed: the configuration wants it so.
+    pub const MANUAL: &str = "on_change is manual";
+
+    /// Whether it waits for an operator, and not because something failed.
+    pub fn is_manual(&self) -> bool {
+        self.reason == RestartRequired::MANUAL
+    }
+}
+
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExitReport {
@@ -191,6 +201,9 @@ pub struct ExitReport {
     pub signal: Option<i32>,
     /// When.
     pub at: UnixMillis,
+    /// Whether it ended a run that served or was to, and nobody asked for that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unasked: bool,
     /// Whether the kernel ended it because its memory was used up.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub oom: bool,

@@ -1,10 +1,12 @@
 //! What every command has at hand: the global options, the configuration, and a way to a runtime.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use plugd_daemon::Limits;
-use plugd_daemon::client::{Client, ConnectError};
+use plugd_daemon::client::{CONNECT_TIMEOUT, Client, ConnectError};
 use plugd_engine::Opening;
 use plugd_engine::config::Config;
 use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
@@ -25,6 +27,26 @@ pub(crate) struct Context {
     pub(crate) output: Output,
     /// Its end is awaited when this goes: the last lines are written, if somebody reads them.
     pub(crate) log: OnceLock<WorkerGuard>,
+}
+
+/// A daemon's socket, told from one that another daemon makes in the same place.
+#[derive(Debug)]
+pub(crate) struct SocketFile {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
+
+impl SocketFile {
+    fn of(path: PathBuf) -> Option<SocketFile> {
+        let metadata = std::fs::symlink_metadata(&path).ok()?;
+        Some(SocketFile { path, device: metadata.dev(), inode: metadata.ino() })
+    }
+
+    pub(crate) fn is_still_there(&self) -> bool {
+        let now = SocketFile::of(self.path.clone());
+        now.is_some_and(|now| (now.device, now.inode) == (self.device, self.inode))
+    }
 }
 
 impl Context {
@@ -53,13 +75,18 @@ impl Context {
 
     /// The daemon, or the engine in this process where none runs.
     pub(crate) async fn runtime(&self, opening: Opening) -> Result<Runtime, Failure> {
+        self.runtime_within(CONNECT_TIMEOUT, opening).await
+    }
+
+    /// The same; a daemon that does not answer within that time is given up.
+    pub(crate) async fn runtime_within(&self, time: Duration, opening: Opening) -> Result<Runtime, Failure> {
         self.start_log(None);
         let mut settings = None;
         let (socket, limits) = match self.address(Some(&mut settings)) {
             Ok(address) => address,
             Err(failure) => return self.daemon_despite(failure).await.map(Runtime::Daemon),
         };
-        match Client::connect_with(&socket, limits).await {
+        match Client::connect_within(time, &socket, limits).await {
             Ok(client) => Ok(Runtime::Daemon(client)),
             // A socket that was named is meant; another set of plugins beside it is not.
             Err(ConnectError::NotRunning { .. }) if self.global.socket.is_none() => {
@@ -71,6 +98,14 @@ impl Context {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// The daemon's socket as it is now, where there is one.
+    pub(crate) fn socket_file(&self) -> Option<SocketFile> {
+        let socket = self.address(None).map(|(socket, _)| socket).ok();
+        // A daemon goes on where its config file was made wrong.
+        let despite = || Config::socket_of(&Config::find(self.global.config.as_deref()).file?);
+        SocketFile::of(socket.or_else(despite)?)
     }
 
     /// Where the daemon is; reads the config only if `--socket` does not say.

@@ -9,13 +9,21 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use plugd_daemon::Ready;
-use plugd_protocol::CallError;
+use plugd_protocol::control::{DaemonStatus, StatusParams, StatusReport};
+use plugd_protocol::{CallError, ErrorKind};
 use serde::Deserialize;
 
 use crate::context::Context;
 use crate::failure::Failure;
+
+/// A daemon that has just taken its socket answers within this.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
+
+/// Nobody tells when another process begins to answer.
+const ASK_AGAIN_AFTER: Duration = Duration::from_millis(20);
 
 /// What the background side says about its start.
 #[derive(Deserialize)]
@@ -29,7 +37,7 @@ enum Said {
 ///
 /// # Errors
 /// What kept it from starting, as it said itself.
-pub(crate) fn launch(context: &Context) -> Result<Ready, Failure> {
+pub(crate) async fn launch(context: &Context) -> Result<Ready, Failure> {
     let settings = context.settings()?;
     settings.make_state_dir()?;
     let log_path = settings.config.state_dir.join("daemon.log");
@@ -45,8 +53,32 @@ pub(crate) fn launch(context: &Context) -> Result<Ready, Failure> {
     let read = BufReader::new(stdout).read_line(&mut line);
     match serde_json::from_str(&line) {
         Ok(Said::Ready(ready)) => Ok(ready),
+        Ok(Said::Failed { error }) if error.code == ErrorKind::AlreadyRunning.code() => {
+            already_there(context, error.into()).await
+        }
         Ok(Said::Failed { error }) => Err(error.into()),
         Err(_) => Err(died(daemon, read.err(), &log_path)),
+    }
+}
+
+/// The daemon that has the socket already, once it answers; whoever wants one to be there has it.
+///
+/// # Errors
+/// The refusal, where it does not answer.
+async fn already_there(context: &Context, refusal: Failure) -> Result<Ready, Failure> {
+    let ends = Instant::now() + ANSWERS_WITHIN;
+    loop {
+        if let Ok(daemon) = context.daemon().await
+            && let Ok(StatusReport { daemon, plugins }) = daemon.status(&StatusParams::default()).await
+        {
+            let DaemonStatus { version, pid, config, socket, .. } = daemon;
+            let (socket, plugins) = (socket.unwrap_or_default(), plugins.len());
+            return Ok(Ready { version, pid, socket, config, plugins, already_running: true });
+        }
+        if Instant::now() >= ends {
+            return Err(refusal);
+        }
+        tokio::time::sleep(ASK_AGAIN_AFTER).await;
     }
 }
 

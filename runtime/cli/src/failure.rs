@@ -58,6 +58,9 @@ impl From<ConnectError> for Failure {
         match error {
             ConnectError::NotRunning { .. } => failure.into(),
             ConnectError::Io { .. } => failure.hint("the socket must belong to the user who calls").into(),
+            ConnectError::Silent { .. } => failure
+                .hint("it hangs or is stopped: `ps` shows its process, and ending that frees the socket")
+                .into(),
             ConnectError::Refused { .. } => {
                 failure.hint("name the daemon's own socket with --socket or in plugd.toml").into()
             }
@@ -85,7 +88,13 @@ impl From<BindError> for Failure {
     fn from(error: BindError) -> Failure {
         let message = error.to_string();
         match error {
-            BindError::AlreadyRunning { .. } => CallError::new(ErrorKind::AlreadyRunning, message).into(),
+            BindError::AlreadyRunning { .. } => CallError::new(ErrorKind::AlreadyRunning, message)
+                .hint("use it, or end it with `plugd shutdown`; if it is just ending, try again in a moment")
+                .into(),
+            BindError::StateInUse { .. } => Failure::environment(
+                message,
+                "set state_dir under [daemon] for this one, or end the other with `plugd shutdown`",
+            ),
             BindError::PathTooLong { .. }
             | BindError::Folder { .. }
             | BindError::InUse { .. }

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use plugd_daemon::client::Client;
 use plugd_engine::config::Config;
 use plugd_engine::{Asker, Engine, Opening};
-use plugd_protocol::CallResult;
 use plugd_protocol::control::{
     AddParams, AddReport, AnswerParams, AnswerReport, CallParams, ChangeReport, DescribeParams, Description,
     DoctorReport, GraphReport, ListParams, ListReport, LogEntry, LogsParams, PluginsParams, StatusParams,
 };
+use plugd_protocol::{CallError, CallResult, ErrorKind};
 
 use crate::failure::Failure;
 
@@ -82,35 +82,53 @@ impl Runtime {
     pub(crate) async fn logs(&self, params: &LogsParams) -> Result<Vec<LogEntry>, Failure> {
         match self {
             Runtime::Daemon(client) => Ok(client.logs(params).await?),
-            Runtime::Embedded { engine, .. } => Ok(engine.logs(params).await),
+            Runtime::Embedded { engine, .. } => {
+                let entries = engine.logs(params).await;
+                if entries.is_empty() {
+                    engine.expect_plugin(params.plugin.as_ref())?;
+                }
+                Ok(entries)
+            }
         }
     }
 
     pub(crate) async fn add(&self, params: &AddParams) -> Result<AddReport, Failure> {
         match self {
             Runtime::Daemon(client) => Ok(client.add(params).await?),
-            Runtime::Embedded { engine, .. } => Ok(engine.add(params).await?),
+            Runtime::Embedded { engine, .. } => match engine.add(params).await {
+                Ok(report) => Ok(report),
+                Err(error) => Ok(instead(engine, error).await?.add(params).await?),
+            },
         }
     }
 
     pub(crate) async fn remove(&self, params: &PluginsParams) -> Result<ChangeReport, Failure> {
         match self {
             Runtime::Daemon(client) => Ok(client.remove(params).await?),
-            Runtime::Embedded { engine, .. } => Ok(engine.remove(params).await?),
+            Runtime::Embedded { engine, .. } => match engine.remove(params).await {
+                Ok(report) => Ok(report),
+                Err(error) => Ok(instead(engine, error).await?.remove(params).await?),
+            },
         }
     }
 
     pub(crate) async fn enable(&self, params: &PluginsParams) -> Result<ChangeReport, Failure> {
         match self {
             Runtime::Daemon(client) => Ok(client.enable(params).await?),
-            Runtime::Embedded { engine, .. } => Ok(engine.enable(params).await?),
+            Runtime::Embedded { engine, .. } => match engine.enable(params).await {
+                Ok(report) => Ok(report),
+                Err(error) => Ok(instead(engine, error).await?.enable(params).await?),
+            },
         }
     }
 
     pub(crate) async fn disable(&self, params: &PluginsParams) -> Result<ChangeReport, Failure> {
         match self {
             Runtime::Daemon(client) => Ok(client.disable(params).await?),
-            Runtime::Embedded { engine, .. } => Ok(engine.disable(params).await?),
+            Runtime::Embedded { engine, .. } => match engine.disable(params).await {
+                Ok(report) => Ok(report),
+                Err(error) => Ok(instead(engine, error).await?.disable(params).await?),
+            },
         }
     }
 
@@ -143,6 +161,14 @@ impl Runtime {
             first.await;
         }
     }
+}
+
+/// The daemon that has started since none was found, where it is the reason for the error.
+async fn instead(engine: &Engine, error: CallError) -> Result<Client, Failure> {
+    if error.code != ErrorKind::AlreadyRunning.code() {
+        return Err(error.into());
+    }
+    Ok(Client::connect(&engine.config().socket).await?)
 }
 
 /// Makes this process one that plugins can be spawned from and leave nothing behind.

@@ -64,6 +64,10 @@ pub(crate) fn single(program: &Path) -> Result<Config, Failure> {
             program.display()
         )));
     }
+    if std::fs::metadata(&found).is_ok_and(|metadata| metadata.mode() & 0o111 == 0) {
+        let program = program.display();
+        return Err(Failure::usage(format!("{program} is not executable: `chmod +x {program}` makes it so")));
+    }
     let environment = Environment::of_process();
     let nothing = Found { file: None, searched: Vec::new() };
     let places = Config::open(&nothing, &environment)?;
@@ -109,6 +113,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let program = dir.path().join("it's \"odd\".py");
         std::fs::write(&program, "").unwrap();
+        let error = single(&program).unwrap_err().error;
+        assert!(error.message.contains("chmod +x"), "{error:?}");
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
         let config = single(&program).unwrap();
         let plugin = config.plugins.values().next().unwrap();
         assert_eq!(config.plugins.len(), 1);

@@ -20,6 +20,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::net::UnixStream;
+use tokio::time::timeout;
 
 use crate::Limits;
 use crate::methods::COMMAND_FAILED;
@@ -27,6 +28,15 @@ use crate::methods::COMMAND_FAILED;
 /// Longer than any call may take, an hour, and a person to answer its questions, by default a day:
 /// the daemon, not this client, says when time is up.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30 * 24 * 3_600);
+
+/// Connecting takes no longer than this, where nothing else is said.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// So long after a call's own time its result is still awaited before the daemon is asked anything.
+const LATE: Duration = Duration::from_secs(1);
+
+/// A daemon that answers nothing for so long hangs.
+const SILENT: Duration = Duration::from_secs(2);
 
 /// Events that may wait here for a consumer that is slower than the socket.
 const SUBSCRIPTION_BUFFER: usize = 4_096;
@@ -63,6 +73,14 @@ pub enum ConnectError {
         /// How it answered.
         reason: String,
     },
+    /// Something listens there and does not answer.
+    #[error("the daemon on {socket} did not answer within {} s", waited.as_secs_f64(), socket = socket.display())]
+    Silent {
+        /// The socket.
+        socket: PathBuf,
+        /// How long it was given.
+        waited: Duration,
+    },
 }
 
 /// Why a request has no answer.
@@ -79,7 +97,7 @@ pub enum ClientError {
         /// What it said.
         message: String,
     },
-    /// The connection broke before the answer.
+    /// The connection broke before the answer, or was given up because the daemon hangs.
     #[error("the connection to the daemon was lost: {0}")]
     Lost(String),
 }
@@ -113,6 +131,23 @@ impl Client {
     /// # Errors
     /// As [`Client::connect`].
     pub async fn connect_with(socket: &Path, limits: Limits) -> Result<Client, ConnectError> {
+        Client::connect_within(CONNECT_TIMEOUT, socket, limits).await
+    }
+
+    /// Connects as [`Client::connect_with`] does, and gives up after that time.
+    ///
+    /// # Errors
+    /// As [`Client::connect`].
+    pub async fn connect_within(
+        time: Duration,
+        socket: &Path,
+        limits: Limits,
+    ) -> Result<Client, ConnectError> {
+        let silent = |_late| ConnectError::Silent { socket: socket.to_owned(), waited: time };
+        timeout(time, Client::begin(socket, limits)).await.map_err(silent)?
+    }
+
+    async fn begin(socket: &Path, limits: Limits) -> Result<Client, ConnectError> {
         let stream = UnixStream::connect(socket).await.map_err(|source| match source.kind() {
             std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused => {
                 ConnectError::NotRunning { socket: socket.to_owned() }
@@ -125,6 +160,8 @@ impl Client {
         let (sender, receiver) = WsTransportClientBuilder::default()
             .max_request_size(body_limit)
             .max_response_size(body_limit)
+            // Whoever connects says how long that may take.
+            .connection_timeout(REQUEST_TIMEOUT)
             .build_with_stream(url, stream)
             .await
             .map_err(|error| refused(error.to_string()))?;
@@ -138,10 +175,34 @@ impl Client {
 
     /// Runs an operation; dropping the client, not this future, cancels it.
     ///
+    /// Where the call has a timeout and no result came by then, the daemon is asked whether it is
+    /// there: it may hang, or the clocks stand still while a person is asked.
+    ///
     /// # Errors
     /// [`ClientError`]; a call that failed is a result, not an error.
     pub async fn call(&self, params: &CallParams) -> Result<CallResult, ClientError> {
-        self.request(method::CALL, params).await
+        let result = self.request(method::CALL, params);
+        let Some(allowed) = params.timeout_ms.map(Duration::from_millis) else { return result.await };
+        tokio::pin!(result);
+        let mut patience = allowed.saturating_add(LATE);
+        loop {
+            if let Ok(result) = timeout(patience, &mut result).await {
+                return result;
+            }
+            tokio::select! {
+                biased;
+                result = &mut result => return result,
+                answers = self.answers() => if !answers {
+                    return Err(ClientError::Lost("it does not answer any more".to_owned()));
+                }
+            }
+            patience = LATE;
+        }
+    }
+
+    /// Whether the daemon answers at all.
+    async fn answers(&self) -> bool {
+        timeout(SILENT, self.graph()).await.is_ok()
     }
 
     /// Stops a call.

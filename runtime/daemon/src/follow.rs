@@ -17,6 +17,7 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
 use crate::asks::Followers;
+use crate::methods::command_failed;
 use crate::params;
 
 /// The kind of event that says how many others are missing.
@@ -30,6 +31,9 @@ pub(crate) async fn events(engine: &Engine, given: &Params<'_>, pending: Pending
         Ok(params) => params,
         Err(error) => return pending.reject(error).await,
     };
+    if let Err(error) = engine.expect_plugin(params.plugin.as_ref()) {
+        return pending.reject(command_failed(error)).await;
+    }
     // Following begins before the past is read, so that nothing falls between the two.
     let receiver = engine.follow_events();
     let past = match params.tail {
@@ -53,6 +57,9 @@ pub(crate) async fn logs(engine: &Engine, given: &Params<'_>, pending: PendingSu
         Ok(params) => params,
         Err(error) => return pending.reject(error).await,
     };
+    if let Err(error) = engine.expect_plugin(params.plugin.as_ref()) {
+        return pending.reject(command_failed(error)).await;
+    }
     let mut receiver = engine.follow_logs();
     let mut past = match params.tail {
         Some(_) => engine.logs(&params).await,

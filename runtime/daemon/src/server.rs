@@ -68,6 +68,9 @@ pub struct Ready {
     pub config: Option<String>,
     /// How many plugins it knows.
     pub plugins: usize,
+    /// Whether it was there before, and nothing was started.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub already_running: bool,
 }
 
 /// Why a daemon could not serve.
@@ -121,6 +124,7 @@ pub async fn serve(
         socket: path,
         config: config.file.as_ref().map(|file| file.display().to_string()),
         plugins: config.plugins.len(),
+        already_running: false,
     });
 
     let report = front.accept_until(&listener, ended(engine, signals, wished)).await;

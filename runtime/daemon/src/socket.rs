@@ -5,11 +5,18 @@ use std::io::{Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 
 /// The kernel's limit for a socket's path (`sun_path` less its closing zero).
 const PATH_MAX: usize = 107;
+
+/// The file of a state folder whose lock a daemon holds.
+const STATE_LOCK: &str = "daemon.lock";
+
+/// A daemon that has let go of its socket lets go of its state folder within this.
+const STATE_FREE_WITHIN: Duration = Duration::from_millis(200);
 
 /// A bound, listening control socket, locked for as long as this lives.
 ///
@@ -21,6 +28,8 @@ pub struct ControlSocket {
     path: PathBuf,
     /// Device and inode of the file we bound.
     identity: (u64, u64),
+    /// The state folder's lock, given back before the socket's: whoever gets that gets this.
+    _state: Option<File>,
     /// Held, never read: closing it gives the lock back.
     _lock: File,
 }
@@ -39,6 +48,18 @@ pub enum BindError {
         pid: Option<u32>,
         /// The socket.
         socket: PathBuf,
+    },
+    /// Another daemon, with another socket, keeps its state in the same folder.
+    #[error(
+        "the state folder {dir} is used by plugd, pid {pid}: give this one another state_dir",
+        dir = dir.display(),
+        pid = pid.map_or_else(|| "unknown".to_owned(), |pid| pid.to_string())
+    )]
+    StateInUse {
+        /// Its process, as its lock file says; for messages only.
+        pid: Option<u32>,
+        /// The folder.
+        dir: PathBuf,
     },
     /// The path does not fit into a socket address.
     #[error(
@@ -108,14 +129,39 @@ impl ControlSocket {
             }
         }
         private_folder(dir, &path)?;
-        let lock = take_lock(&path)?;
+        let lock = match take_lock(&lock_path(&path))? {
+            Lock::Ours(lock) => lock,
+            Lock::Theirs { pid } => return Err(BindError::AlreadyRunning { pid, socket: path }),
+        };
         remove_leftover(&path)?;
         remove_leftover(&unfinished)?;
         let listener = UnixListener::bind(&unfinished).map_err(failed("bind", &path))?;
         let identity = finish(&unfinished, &path).inspect_err(|_| {
             let _ = std::fs::remove_file(&unfinished);
         })?;
-        Ok(ControlSocket { listener, path, identity, _lock: lock })
+        Ok(ControlSocket { listener, path, identity, _state: None, _lock: lock })
+    }
+
+    /// Takes the folder for state along: two daemons would undo there what the other one keeps.
+    ///
+    /// # Errors
+    /// [`BindError`]; a daemon that has the folder already is left unharmed.
+    pub fn with_state(mut self, dir: &Path) -> Result<ControlSocket, BindError> {
+        let path = dir.join(STATE_LOCK);
+        let ends = Instant::now() + STATE_FREE_WITHIN;
+        loop {
+            match take_lock(&path)? {
+                Lock::Ours(state) => {
+                    self._state = Some(state);
+                    return Ok(self);
+                }
+                Lock::Theirs { pid } if Instant::now() >= ends => {
+                    return Err(BindError::StateInUse { pid, dir: dir.to_owned() });
+                }
+                // One that was killed gives back its locks one after the other.
+                Lock::Theirs { .. } => std::thread::sleep(STATE_FREE_WITHIN / 10),
+            }
+        }
     }
 
     /// Where it lies.
@@ -198,11 +244,18 @@ fn lock_path(socket: &Path) -> PathBuf {
     name.into()
 }
 
-/// Takes the exclusive lock and writes our pid beside it.
+/// What came of trying to take a lock.
+enum Lock {
+    /// Held for as long as the file is open.
+    Ours(File),
+    /// Somebody holds it.
+    Theirs { pid: Option<u32> },
+}
+
+/// Takes the exclusive lock of a file and writes our pid into it.
 ///
 /// The lock alone decides; the pid is for people, may be stale, and is never signalled.
-fn take_lock(socket: &Path) -> Result<File, BindError> {
-    let path = lock_path(socket);
+fn take_lock(path: &Path) -> Result<Lock, BindError> {
     let mut file = OpenOptions::new()
         .read(true)
         .write(true)
@@ -210,27 +263,24 @@ fn take_lock(socket: &Path) -> Result<File, BindError> {
         .truncate(false)
         .mode(0o600)
         .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
-        .open(&path)
-        .map_err(failed("open the lock file", &path))?;
+        .open(path)
+        .map_err(failed("open the lock file", path))?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
         Err(rustix::io::Errno::WOULDBLOCK) => {
             let mut text = String::new();
             let _ = file.read_to_string(&mut text);
-            return Err(BindError::AlreadyRunning {
-                pid: text.trim().parse().ok(),
-                socket: socket.to_owned(),
-            });
+            return Ok(Lock::Theirs { pid: text.trim().parse().ok() });
         }
-        Err(error) => return Err(failed("lock", &path)(error.into())),
+        Err(error) => return Err(failed("lock", path)(error.into())),
     }
     let write_pid = |file: &mut File| {
         file.set_len(0)?;
         file.rewind()?;
         writeln!(file, "{}", std::process::id())
     };
-    write_pid(&mut file).map_err(failed("write the lock file", &path))?;
-    Ok(file)
+    write_pid(&mut file).map_err(failed("write the lock file", path))?;
+    Ok(Lock::Ours(file))
 }
 
 /// Removes what a daemon that died left behind; anything but a socket is somebody's file.
@@ -280,6 +330,20 @@ mod tests {
         let expected = format!("already running, pid {}", std::process::id());
         assert!(error.to_string().starts_with(&expected), "{error}");
         UnixStream::connect(&path).expect("the first still listens");
+    }
+
+    #[test]
+    fn two_daemons_do_not_share_a_state_folder() {
+        let temp = tempfile::tempdir().unwrap();
+        let bind = |name: &str| ControlSocket::bind(&temp.path().join(name)).unwrap();
+        let first = bind("one.sock").with_state(temp.path()).unwrap();
+        let error = bind("two.sock").with_state(temp.path()).expect_err("it is taken").to_string();
+        let pid = std::process::id();
+        assert!(error.contains(&format!("is used by plugd, pid {pid}: ")), "{error}");
+        assert!(!temp.path().join("two.sock").exists(), "nothing is left of the refused one");
+        UnixStream::connect(first.path()).expect("the first still listens");
+        drop(first);
+        bind("two.sock").with_state(temp.path()).expect("the folder is free");
     }
 
     #[test]

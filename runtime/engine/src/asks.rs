@@ -142,7 +142,8 @@ impl Engine {
             replied = replied => replied,
             () = tokio::time::sleep(wait) => {
                 waiting.ended = AskEnd::Expired;
-                return Err(failed("expired", &format!("nobody answered within {}", seconds(wait))));
+                let message = format!("nobody answered within {}", seconds(wait));
+                return Err(failed("expired", &message, "call again, and answer sooner or raise token_ttl"));
             }
             () = asker.notices.closed() => return Err(nobody_to_ask()),
         };
@@ -153,7 +154,8 @@ impl Engine {
             }
             Ok(Reply::Declined) => {
                 waiting.ended = AskEnd::Declined;
-                Err(failed("declined", "whoever was asked will not answer"))
+                let message = "whoever was asked will not answer";
+                Err(failed("declined", message, "call again, and answer what it asks"))
             }
             Err(_table_dropped) => Err(nobody_to_ask()),
         }
@@ -216,18 +218,15 @@ fn unknown_token() -> CallError {
 }
 
 /// Why a plugin gets no answer.
-fn failed(name: &str, message: &str) -> RpcError {
-    let data = ErrorData { name: Some(name.to_owned()), ..ErrorData::default() };
+///
+/// The hint is for the caller: a plugin that cannot go on hands the error on as it got it.
+fn failed(name: &str, message: &str, hint: &str) -> RpcError {
+    let data = ErrorData { name: Some(name.to_owned()), hint: Some(hint.to_owned()), ..ErrorData::default() };
     RpcError { code: rpc_code::HOST_ASK_FAILED, message: message.to_owned(), data: to_raw_value(&data).ok() }
 }
 
 fn nobody_to_ask() -> RpcError {
     let hint = "call from a terminal with `plugd call`, or by a WebSocket that follows asks.subscribe, \
         with can_ask true";
-    let data = ErrorData {
-        name: Some("nobody_to_ask".to_owned()),
-        hint: Some(hint.to_owned()),
-        ..ErrorData::default()
-    };
-    RpcError { data: to_raw_value(&data).ok(), ..failed("", "there is nobody behind this call to ask") }
+    failed("nobody_to_ask", "there is nobody behind this call to ask", hint)
 }

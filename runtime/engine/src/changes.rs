@@ -3,6 +3,7 @@
 //! Each change is kept before it takes effect, and an answer comes after the effect.
 
 use std::io;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,10 +13,11 @@ use plugd_protocol::control::{
 use plugd_protocol::error::ErrorKind;
 use plugd_protocol::{CallError, OperationId, PluginName};
 use plugd_supervisor::driver::PluginSpec;
+use tokio::sync::MutexGuard;
 
 use crate::config::{self, Config, ConfigError, Environment};
 use crate::engine::{Engine, Opening, gone};
-use crate::operator::Operator;
+use crate::operator::{Operator, Turn};
 
 impl Engine {
     /// Adds a plugin, to be there from now on; answers when it is described, or cannot be.
@@ -28,24 +30,20 @@ impl Engine {
     /// going.
     pub async fn add(&self, params: &AddParams) -> Result<AddReport, CallError> {
         let name = &params.name;
-        let mut applied = self.applied().await;
-        let mut config = Config::clone(&self.config());
-        let mut operator = config.operator.clone();
-        if config.removed.contains_key(name) && params.plugin.is_empty() {
-            operator.forget(name);
-            self.keep(&operator, |_| Ok(())).await?;
+        let mut change = self.begin_change().await?;
+        let mut operator = change.config.operator.clone();
+        operator.forget(name);
+        if change.config.removed.contains_key(name) && params.plugin.is_empty() {
+            change.keep(operator, |_| Ok(())).await?;
         } else {
-            name_is_free(&config, params)?;
+            name_is_free(&change.config, params)?;
             let (text, plugin) =
-                config::compose(&config, params, &Environment::of_process()).map_err(invalid)?;
-            operator.forget(name);
+                config::compose(&change.config, params, &Environment::of_process()).map_err(invalid)?;
+            change.config.plugins.insert(name.clone(), plugin);
             let file_name = name.clone();
-            self.keep(&operator, move |state_dir| config::keep_added(state_dir, &file_name, &text)).await?;
-            config.plugins.insert(name.clone(), plugin);
+            change.keep(operator, move |state_dir| config::keep_added(state_dir, &file_name, &text)).await?;
         }
-        config.obey(operator);
-        self.take_up(config, &mut applied).await?;
-        drop(applied);
+        self.carry_out(change).await?;
         self.plugins().described(vec![name.clone()]).await.map_err(gone)?;
         self.added(name).await
     }
@@ -73,8 +71,8 @@ impl Engine {
     /// An unknown plugin, in which case nothing was changed; a state folder that cannot be written to, or
     /// plugd is going.
     pub async fn remove(&self, params: &PluginsParams) -> Result<ChangeReport, CallError> {
-        let mut applied = self.applied().await;
-        let mut config = Config::clone(&self.config());
+        let mut change = self.begin_change().await?;
+        let config = &mut change.config;
         let report = self.sorted(params, |name| match config.removed.contains_key(name) {
             true => Some(false),
             false => config.plugins.contains_key(name).then_some(true),
@@ -91,16 +89,14 @@ impl Engine {
                 _ => drop(operator.removed.insert(name.clone())),
             }
         }
-        if report.changed.is_empty() {
+        if report.changed.is_empty() && !change.learnt {
             return Ok(report);
         }
         let forget = move |state_dir: &Path| {
             files.iter().try_for_each(|name| config::forget_added(state_dir, name).map(drop))
         };
-        self.keep(&operator, forget).await?;
-        config.obey(operator);
-        self.take_up(config, &mut applied).await?;
-        drop(applied);
+        change.keep(operator, forget).await?;
+        self.carry_out(change).await?;
         // To be removed is to be stopped, and more: this waits for it.
         self.plugins().stop(report.changed.clone()).await.map_err(gone)?;
         Ok(report)
@@ -130,11 +126,11 @@ impl Engine {
     }
 
     async fn allow(&self, params: &PluginsParams, enabled: bool) -> Result<ChangeReport, CallError> {
-        let mut applied = self.applied().await;
-        let mut config = Config::clone(&self.config());
+        let mut change = self.begin_change().await?;
+        let config = &change.config;
         let is_enabled = |name: &PluginName| config.plugins.get(name).map(|plugin| plugin.enabled);
         let report = self.sorted(params, |name| is_enabled(name).map(|is| is != enabled))?;
-        if report.changed.is_empty() {
+        if report.changed.is_empty() && !change.learnt {
             return Ok(report);
         }
         let mut operator = config.operator.clone();
@@ -145,9 +141,8 @@ impl Engine {
                 false => drop(operator.enabled.insert(name.clone(), enabled)),
             }
         }
-        self.keep(&operator, |_| Ok(())).await?;
-        config.obey(operator);
-        self.take_up(config, &mut applied).await?;
+        change.keep(operator, |_| Ok(())).await?;
+        self.carry_out(change).await?;
         Ok(report)
     }
 
@@ -195,24 +190,29 @@ impl Engine {
     /// Notes which plugins an operator stopped. The command itself is carried out either way: a full
     /// disk must not keep a plugin running.
     async fn note_stopped(&self, plugins: &[PluginName], stopped: bool) -> Result<(), CallError> {
-        let mut applied = self.applied().await;
-        let mut config = Config::clone(&self.config());
-        let mut operator = config.operator.clone();
+        let mut change = self.begin_change().await?;
+        let mut operator = change.config.operator.clone();
         for name in plugins {
             match stopped {
                 true => drop(operator.stopped.insert(name.clone())),
                 false => drop(operator.stopped.remove(name)),
             }
         }
-        if operator == config.operator {
+        if operator == change.config.operator && !change.learnt {
             return Ok(());
         }
-        let kept = self.keep(&operator, |_| Ok(())).await;
-        for spec in applied.iter_mut() {
-            spec.spec.held = operator.stopped.contains(&spec.spec.name);
+        let kept = change.keep(operator, |_| Ok(())).await;
+        match change.learnt {
+            true => self.carry_out(change).await?,
+            false => {
+                // The command itself tells the supervisor.
+                let Change { mut applied, config, .. } = change;
+                for spec in applied.iter_mut() {
+                    spec.spec.held = config.operator.stopped.contains(&spec.spec.name);
+                }
+                self.shared().config.send_replace(Arc::new(config));
+            }
         }
-        config.obey(operator);
-        self.shared().config.send_replace(Arc::new(config));
         kept.map_err(|error| error.hint("it was done; only the next start of plugd does not know it"))
     }
 
@@ -236,28 +236,40 @@ impl Engine {
         Ok(report)
     }
 
-    /// Keeps an operator's decisions, and what else is to be written with them.
-    async fn keep(
-        &self,
-        operator: &Operator,
-        also: impl FnOnce(&Path) -> io::Result<()> + Send + 'static,
-    ) -> Result<(), CallError> {
-        let config = self.config();
-        let (state_dir, operator) = (config.state_dir.clone(), operator.clone());
-        let before = config.operator.clone();
-        let written = tokio::task::spawn_blocking(move || {
-            also(&state_dir)?;
-            if operator == before { Ok(()) } else { operator.save(&state_dir) }
+    /// Takes the turn to change what operators decided, with what others made of it by now.
+    ///
+    /// A folder that cannot be written to is found out when something is to be kept.
+    async fn begin_change(&self) -> Result<Change<'_>, CallError> {
+        let applied = self.applied().await;
+        let running = self.config();
+        let is_daemon = match self.opening() {
+            Opening::Everything => true,
+            Opening::OnDemand => false,
+        };
+        let looked = tokio::task::spawn_blocking(move || {
+            let turn = Turn::take(&running.state_dir);
+            // One that comes up later reads what is kept when it is its turn.
+            let elsewhere = !is_daemon && UnixStream::connect(&running.socket).is_ok();
+            let refreshed = running.refreshed();
+            let learnt = refreshed.is_some();
+            let config = refreshed.unwrap_or_else(|| Config::clone(&running));
+            (elsewhere, turn, config, learnt)
         });
-        let written = written.await.unwrap_or_else(|error| Err(io::Error::other(error)));
-        written.map_err(|error| {
-            let state_dir = config.state_dir.display();
-            CallError::new(
-                ErrorKind::CannotServe,
-                format!("the change cannot be kept in {state_dir}: {error}"),
-            )
-            .hint("nothing was changed; plugd must be able to write to its state folder")
-        })
+        let (elsewhere, turn, config, learnt) =
+            looked.await.map_err(|error| CallError::new(ErrorKind::Internal, error.to_string()))?;
+        match elsewhere {
+            true => Err(CallError::new(
+                ErrorKind::AlreadyRunning,
+                format!("a daemon has started on {}, and changes are its own", config.socket.display()),
+            )),
+            false => Ok(Change { applied, config, learnt, turn: Some(turn) }),
+        }
+    }
+
+    /// Takes up what a change made of the configuration.
+    async fn carry_out(&self, change: Change<'_>) -> Result<(), CallError> {
+        let Change { mut applied, config, .. } = change;
+        self.take_up(config, &mut applied).await
     }
 
     /// Takes up a configuration in place of the one before.
@@ -271,6 +283,58 @@ impl Engine {
         self.shared().config_generation.send_modify(|generation| *generation += 1);
         Ok(())
     }
+}
+
+/// A change of what operators decided, under way: nobody else makes one before it is kept or given up.
+struct Change<'a> {
+    applied: MutexGuard<'a, Vec<PluginSpec>>,
+    /// The configuration that it is to lead to.
+    config: Config,
+    /// Whether others changed something meanwhile, which is to be taken up in any case.
+    learnt: bool,
+    /// Given back when the change is kept.
+    turn: Option<io::Result<Turn>>,
+}
+
+impl Change<'_> {
+    /// Makes the decisions those of the configuration, and keeps them with what else is to be written.
+    async fn keep(
+        &mut self,
+        operator: Operator,
+        also: impl FnOnce(&Path) -> io::Result<()> + Send + 'static,
+    ) -> Result<(), CallError> {
+        self.config.obey(operator.clone());
+        let (turn, state_dir) = (self.turn.take(), self.config.state_dir.clone());
+        let (before, kept) = (self.config.kept.clone(), operator.clone());
+        let written = tokio::task::spawn_blocking(move || {
+            let _turn = turn.transpose()?;
+            also(&state_dir)?;
+            if operator == before { Ok(()) } else { operator.save(&state_dir) }
+        });
+        match written.await.unwrap_or_else(|error| Err(io::Error::other(error))) {
+            Ok(()) => {
+                self.config.kept = kept;
+                Ok(())
+            }
+            Err(error) => {
+                let state_dir = self.config.state_dir.display();
+                let message = format!("the change cannot be kept in {state_dir}: {error}");
+                Err(CallError::new(ErrorKind::CannotServe, message)
+                    .hint("nothing was changed; plugd must be able to write to its state folder"))
+            }
+        }
+    }
+}
+
+/// The configuration of a daemon that starts, with what was changed since it was read.
+///
+/// Its socket is bound by now: a change that comes later is its own, and one under way is waited for.
+pub(crate) fn at_the_start(config: Config) -> Config {
+    let turn = Turn::take(&config.state_dir);
+    if let Err(error) = &turn {
+        tracing::warn!(%error, "a change of an operator may be under way and is not waited for");
+    }
+    config.refreshed().unwrap_or(config)
 }
 
 /// Refuses a name that something else has.
@@ -294,7 +358,9 @@ fn name_is_free(config: &Config, params: &AddParams) -> Result<(), CallError> {
     }
     if params.plugin.is_empty() {
         let message = format!("no plugin {name} was removed that could be restored");
-        return refused(message, format!("to add a program name it by its path: `plugd add ./{name}`"));
+        let hint = "to add a program name it by its path, as `plugd add ./FILE`; one that was added before \
+            is forgotten once it is removed";
+        return refused(message, hint.to_owned());
     }
     Ok(())
 }

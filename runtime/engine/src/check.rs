@@ -6,25 +6,31 @@ use std::path::Path;
 
 use plugd_contract::Contract;
 use plugd_protocol::PluginName;
-use plugd_protocol::manifest::Manifest;
-use plugd_supervisor::machine::{Graph, Needs};
+use plugd_protocol::manifest::{Manifest, Requirement};
+use plugd_supervisor::driver::not_on_path;
+use plugd_supervisor::machine::{Graph, Needs, Problem};
 use serde_json::value::to_raw_value;
 
 use crate::config::{Config, PluginConfig};
+use crate::manifests;
 use crate::registry::Snapshot;
 
 /// Everything that would keep a configured plugin from running, as far as files tell.
 ///
-/// What only a manifest says is looked at where it lies beside the program.
+/// What only a manifest says is looked at where it lies beside the program, or is remembered from
+/// a run of just these files.
 pub fn check(config: &Config) -> Vec<String> {
-    let found = problems(config, &Snapshot::default());
-    found.into_iter().map(|(plugin, problem)| format!("plugin {plugin}: {problem}")).collect()
+    let found = problems(config, &manifests::remembered(config));
+    let of_plugins = found.into_iter().map(|(plugin, problem)| format!("plugin {plugin}: {problem}"));
+    let broken = config.broken.iter().flat_map(|broken| &broken.problems).map(ToString::to_string);
+    broken.chain(of_plugins).collect()
 }
 
 /// The same with the manifests that are known, each problem with the plugin it is one of.
 pub(crate) fn problems(config: &Config, known: &Snapshot) -> Vec<(PluginName, String)> {
     let mut problems = Vec::new();
     let mut needs = BTreeMap::new();
+    let mut versions = BTreeMap::new();
     for (name, plugin) in config.plugins.iter().filter(|(_, plugin)| plugin.enabled) {
         let beside =
             plugin.manifest.as_ref().and_then(|manifest| Manifest::parse(&manifest.to_string()).ok());
@@ -34,9 +40,14 @@ pub(crate) fn problems(config: &Config, known: &Snapshot) -> Vec<(PluginName, St
         problems.extend(own.map(|problem| (name.clone(), problem)));
         let mut requires = manifest.map(|manifest| manifest.requires.clone()).unwrap_or_default();
         requires.extend(plugin.requires.clone());
+        versions.extend(manifest.map(|manifest| (name.clone(), manifest.semver())));
         let priority =
             plugin.priority.or_else(|| manifest.and_then(|manifest| manifest.priority)).unwrap_or(0);
         needs.insert(name.clone(), Needs { requires, priority });
+    }
+    for (name, needs) in &needs {
+        let unfit = needs.requires.iter().filter_map(|(to, wanted)| unfit(to, wanted, versions.get(to)?));
+        problems.extend(unfit.map(|problem| (name.clone(), problem.to_string())));
     }
     let graph = Graph::new(needs);
     for name in config.plugins.keys() {
@@ -45,12 +56,24 @@ pub(crate) fn problems(config: &Config, known: &Snapshot) -> Vec<(PluginName, St
     problems
 }
 
+/// What is wrong with the version of a plugin that is required, where it is known.
+fn unfit(name: &PluginName, requirement: &Requirement, found: &Option<semver::Version>) -> Option<Problem> {
+    let wanted = &requirement.version;
+    let fits = wanted.comparators.is_empty() || found.as_ref().is_some_and(|found| wanted.matches(found));
+    let (wanted, found) = (wanted.clone(), found.clone());
+    (!fits && !requirement.optional).then(|| Problem::VersionMismatch { name: name.clone(), wanted, found })
+}
+
 fn files(plugin: &PluginConfig) -> Option<String> {
     let (program, cwd) = (&plugin.program, &plugin.cwd);
     if !cwd.is_dir() {
         return Some(format!("its folder {} does not exist", cwd.display()));
     }
-    let Ok(metadata) = program.metadata() else {
+    if let Some(problem) = not_on_path(program, cwd) {
+        return Some(problem);
+    }
+    // One that was not found on PATH is only a name yet.
+    let Ok(metadata) = cwd.join(program).metadata() else {
         return Some(format!("its program {} is not found", program.display()));
     };
     if !metadata.is_file() || metadata.permissions().mode() & 0o111 == 0 {

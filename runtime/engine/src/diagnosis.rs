@@ -10,10 +10,10 @@ use std::time::Instant;
 use plugd_protocol::PluginName;
 use plugd_protocol::control::{Finding, PluginState, Severity, Source};
 use plugd_protocol::manifest::Manifest;
-use plugd_supervisor::driver::PluginView;
+use plugd_supervisor::driver::{ExitRecord, PluginView};
 
 use crate::config::PluginConfig;
-use crate::failure::{seconds, word};
+use crate::failure::{is, seconds};
 use crate::listing::shown_state;
 
 /// A chain of plugins that wait for one another is followed so far.
@@ -39,12 +39,10 @@ pub(crate) fn diagnose(patient: &Patient<'_>) -> Vec<Finding> {
     let mut findings = vec![patient.of_state(state)];
     // Where it does not run the reason is known, and it is mostly the same.
     if findings.iter().all(|finding| finding.severity == Severity::Ok) && patient.plugin.enabled {
-        findings.extend(patient.amiss.iter().map(|problem| Finding {
-            hint: Some(format!("mend it, then `plugd reload {name}`")),
-            ..patient.finding(Severity::Problem, format!("{name} cannot run: {problem}"))
-        }));
+        findings.extend(patient.amiss());
     }
     findings.extend(patient.unfinished());
+    findings.extend(patient.misnamed());
     findings.extend(patient.oddities());
     for bad in patient.manifest.iter().flat_map(|manifest| &manifest.quarantined) {
         let message = format!("{name}.{} is not offered: {}", bad.name, bad.reason);
@@ -94,10 +92,9 @@ impl Patient<'_> {
             PluginState::Stopped => (Severity::Warning, Some(format!("`plugd start {name}` brings it back"))),
         };
         let reason = self.view().and_then(|view| view.reason.as_deref());
-        let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
         let again = self.next_start().map(|time| format!("; it is tried again {time}")).unwrap_or_default();
         let mut finding =
-            Finding { hint, ..self.finding(severity, format!("{name} {}{reason}{again}", told(state))) };
+            Finding { hint, ..self.finding(severity, format!("{name} {}{again}", told(state, reason))) };
         if severity != Severity::Ok {
             finding.details = self.chain();
             finding.details.extend(self.last_words());
@@ -125,9 +122,8 @@ impl Patient<'_> {
             chain.push(match self.views.get(name) {
                 Some(view) => {
                     open.extend(&view.view.waits_for);
-                    let reason = view.reason.as_deref();
-                    let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-                    format!("it waits for {name}, which {}{reason}", told(shown_state(view)))
+                    let told = told(shown_state(view), view.reason.as_deref());
+                    format!("it waits for {name}, which {told}")
                 }
                 None => format!("it waits for {name}, which is not configured"),
             });
@@ -137,25 +133,61 @@ impl Patient<'_> {
 
     /// How its last run ended and what it said.
     fn last_words(&self) -> Vec<String> {
-        let Some(exit) = self.view().and_then(|view| view.exits.last()) else { return Vec::new() };
-        let report = exit.report();
-        let oom = if report.oom { ", out of memory" } else { "" };
-        let mut lines = vec![format!("run {} ended: {}{oom}", report.generation, report.text)];
-        lines.extend(report.stderr_tail.iter().map(|line| format!("stderr: {line}")));
-        lines
+        self.view().and_then(|view| view.exits.last()).map(words_of).unwrap_or_default()
+    }
+
+    /// What its files say is wrong, where it does not know yet or runs on as it was.
+    fn amiss(&self) -> Vec<Finding> {
+        let name = &self.plugin.name;
+        let view = self.view();
+        let required = view.and_then(|view| view.view.restart_required.as_ref());
+        let runs = view.is_some_and(|view| view.view.pid.is_some());
+        let finding = |problem: &String| {
+            let (severity, what) = match runs {
+                true => (Severity::Warning, "would not start again"),
+                false => (Severity::Problem, "cannot run"),
+            };
+            Finding {
+                hint: Some(format!("mend it, then `plugd reload {name}`")),
+                ..self.finding(severity, format!("{name} {what}: {problem}"))
+            }
+        };
+        // What kept a change from being taken up is said with that.
+        let told = |problem: &&String| required.is_some_and(|told| told.reason.contains(problem.as_str()));
+        self.amiss.iter().filter(|problem| !told(problem)).map(finding).collect()
     }
 
     /// What was configured and is not in use yet.
     fn unfinished(&self) -> Option<Finding> {
         let name = &self.plugin.name;
-        let required = self.view()?.view.restart_required.as_ref()?;
+        let view = self.view()?;
+        let required = view.view.restart_required.as_ref()?;
+        let goes_on = match view.view.pid {
+            Some(_) => "goes on as it was",
+            None => "would start as it was before",
+        };
         let changed = match required.changed.is_empty() {
             true => String::new(),
             false => format!(" although this changed: {}", required.changed.join(", ")),
         };
-        let message = format!("{name} goes on as it was{changed}; {}", required.reason);
+        let message = format!("{name} {goes_on}{changed}; {}", required.reason);
+        let hint = match required.is_manual() {
+            true => format!("`plugd restart {name}` applies what is configured"),
+            false => format!("mend it, then `plugd reload {name}`"),
+        };
+        // The run that did not take over is a later one than the one that serves.
+        let failed = view.exits.iter().rev().find(|exit| exit.generation > view.view.generation);
+        let details = failed.filter(|_| !required.is_manual()).map(words_of).unwrap_or_default();
+        Some(Finding { hint: Some(hint), details, ..self.finding(Severity::Warning, message) })
+    }
+
+    /// That its manifest calls it otherwise than it is called here.
+    fn misnamed(&self) -> Option<Finding> {
+        let name = &self.plugin.name;
+        let own = self.manifest.map(|manifest| &manifest.name).filter(|own| *own != name.as_str())?;
+        let message = format!("{name} calls itself {own:?} in its manifest; the configured name counts");
         Some(Finding {
-            hint: Some(format!("`plugd restart {name}` applies what is configured")),
+            hint: Some("let both be the same, unless it is meant so".to_owned()),
             ..self.finding(Severity::Warning, message)
         })
     }
@@ -167,10 +199,11 @@ impl Patient<'_> {
         let mut findings = Vec::new();
         let up = matches!(self.state(), PluginState::Ready | PluginState::Busy | PluginState::Idle);
         if up && view.view.restarts > 0 {
+            let lost = view.exits.iter().rev().find(|exit| exit.unasked);
             let times = if view.view.restarts == 1 { "once" } else { "several times" };
             findings.push(Finding {
                 hint: Some(format!("`plugd logs {name}` shows what it said before it ended")),
-                details: self.last_words(),
+                details: lost.map(words_of).unwrap_or_default(),
                 ..self.finding(Severity::Warning, format!("{name} ended unasked {times} lately"))
             });
         }
@@ -188,7 +221,7 @@ impl Patient<'_> {
             let message =
                 format!("{name} gave {} that nobody waited for", counted(view.unmatched_answers, "answer"));
             findings.push(Finding {
-                hint: Some("an id goes back as it came, once, and in time".to_owned()),
+                hint: Some("an id goes back as it came, and once".to_owned()),
                 ..self.finding(Severity::Warning, message)
             });
         }
@@ -251,11 +284,21 @@ impl Patient<'_> {
     }
 }
 
-/// A state as a sentence goes on.
-fn told(state: PluginState) -> String {
+/// How a run ended, and its last words.
+fn words_of(exit: &ExitRecord) -> Vec<String> {
+    let report = exit.report();
+    let oom = if report.oom { ", out of memory" } else { "" };
+    let mut lines = vec![format!("run {} ended: {}{oom}", report.generation, report.text)];
+    lines.extend(report.stderr_tail.iter().map(|line| format!("stderr: {line}")));
+    lines
+}
+
+/// A state and its reason as a sentence goes on.
+fn told(state: PluginState, reason: Option<&str>) -> String {
+    let because = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
     match state {
-        PluginState::Failed => "has failed".to_owned(),
-        PluginState::Backoff => "is in backoff".to_owned(),
+        PluginState::Failed => format!("has failed{because}"),
+        PluginState::Backoff => format!("is in backoff{because}"),
         PluginState::Registered
         | PluginState::Starting
         | PluginState::Ready
@@ -264,7 +307,7 @@ fn told(state: PluginState) -> String {
         | PluginState::Blocked
         | PluginState::Disabled
         | PluginState::Stopping
-        | PluginState::Stopped => format!("is {}", word(state)),
+        | PluginState::Stopped => is(state, reason),
     }
 }
 

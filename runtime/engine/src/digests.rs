@@ -16,6 +16,9 @@ use sha2::{Digest, Sha256};
 /// soon after the last write proves nothing.
 const SETTLED_AFTER_MS: u64 = 2_000;
 
+/// The clock that stamps files lags behind by no more than one tick of the kernel.
+const TICK_MS: u64 = 20;
+
 /// A file that changes while it is read is read again this often.
 const ATTEMPTS: usize = 3;
 
@@ -55,15 +58,23 @@ impl Stamp {
             device: metadata.dev(),
         })
     }
+
+    /// Whether the file was last changed before that moment, and surely so.
+    pub(crate) fn is_older_than(self, moment: UnixMillis) -> bool {
+        changed_ms(self).saturating_add(TICK_MS) < moment.0
+    }
+}
+
+/// When a file was changed: only the kernel sets ctime, and whoever writes a file can set its mtime back.
+fn changed_ms(stamp: Stamp) -> u64 {
+    let (seconds, nanos) = stamp.ctime;
+    u64::try_from(seconds.saturating_mul(1_000).saturating_add(nanos / 1_000_000)).unwrap_or(0)
 }
 
 impl Digested {
     /// Whether a file with this stamp is still the file that was looked at.
     pub(crate) fn holds_for(&self, stamp: Stamp) -> bool {
-        // Only the kernel sets ctime; whoever writes a file can set its mtime back.
-        let (seconds, nanos) = self.stamp.ctime;
-        let changed = seconds.saturating_mul(1_000).saturating_add(nanos / 1_000_000);
-        let settled = u64::try_from(changed).unwrap_or(0).saturating_add(SETTLED_AFTER_MS) < self.seen.0;
+        let settled = changed_ms(self.stamp).saturating_add(SETTLED_AFTER_MS) < self.seen.0;
         settled && self.stamp == stamp
     }
 }

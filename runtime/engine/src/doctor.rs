@@ -11,9 +11,11 @@ use plugd_supervisor::driver::PluginView;
 use plugd_supervisor::launcher;
 
 use crate::check;
-use crate::config::{Config, ConfigError};
+use crate::config::{Broken, Config, ConfigError};
 use crate::diagnosis::{Patient, diagnose};
-use crate::engine::Engine;
+use crate::engine::{Engine, Opening};
+use crate::manifests;
+use crate::registry::Snapshot;
 
 /// With less than this, logs and caches soon cannot be written.
 const SPACE_LOW_BYTES: u64 = 64 * 1024 * 1024;
@@ -34,7 +36,7 @@ impl Engine {
             return Err(self.unknown_plugin(plugin.as_str()));
         }
         let views = self.views_by_name().await;
-        let snapshot = self.shared().registry.snapshot();
+        let snapshot = self.known_manifests(&config).await;
         let mut findings = Vec::new();
         if params.plugin.is_none() {
             let looked_at = Arc::clone(&config);
@@ -62,11 +64,37 @@ impl Engine {
             findings.extend(found.into_iter().filter(told));
         }
         if params.plugin.is_none() && well > 0 {
-            let plugins = if well == 1 { "plugin is" } else { "plugins are" };
-            findings.push(ok(format!("{well} {plugins} well")));
+            findings.push(ok(self.how_well(well)));
         }
         findings.sort_by(|one, other| (one.severity, &one.plugin).cmp(&(other.severity, &other.plugin)));
         Ok(DoctorReport { findings })
+    }
+}
+
+impl Engine {
+    /// What plugins are known to declare; where none is run, as far as it is remembered.
+    async fn known_manifests(&self, config: &Arc<Config>) -> Arc<Snapshot> {
+        match self.opening() {
+            Opening::Everything => self.shared().registry.snapshot(),
+            Opening::OnDemand => {
+                let config = Arc::clone(config);
+                let read = tokio::task::spawn_blocking(move || manifests::remembered(&config)).await;
+                read.unwrap_or_default()
+            }
+        }
+    }
+
+    /// That so many plugins have nothing wrong with them, as far as is known.
+    fn how_well(&self, count: usize) -> String {
+        match (self.opening(), count) {
+            (Opening::Everything, 1) => "1 plugin is well".to_owned(),
+            (Opening::Everything, count) => format!("{count} plugins are well"),
+            // Their files are right; whether they start is another matter.
+            (Opening::OnDemand, count) => {
+                let plugins = if count == 1 { "1 plugin was" } else { &*format!("{count} plugins were") };
+                format!("{plugins} found with nothing wrong; none was run, so that is all that is known")
+            }
+        }
     }
 }
 
@@ -77,6 +105,15 @@ pub fn config_findings(error: &ConfigError) -> Vec<Finding> {
         ..about(Severity::Problem, format!("the configuration cannot be used: {problem}"))
     };
     error.problems.iter().map(finding).collect()
+}
+
+/// What is wrong with a plugin of a scanned folder, or with that folder.
+fn broken_findings(broken: &Broken) -> impl Iterator<Item = Finding> {
+    broken.problems.iter().map(|problem| Finding {
+        plugin: broken.plugin.clone(),
+        hint: Some("mend it; `plugd config check` reads it again".to_owned()),
+        ..about(Severity::Problem, format!("cannot be taken up as it is: {problem}"))
+    })
 }
 
 /// What is around the plugins: the files, the folders, the disk.
@@ -123,7 +160,10 @@ fn config_file(config: &Config) -> Vec<Finding> {
         }];
     };
     match Config::load(file) {
-        Ok(_) => vec![ok(format!("the configuration is {}", file.display()))],
+        Ok(now) => {
+            let read = ok(format!("the configuration is {}", file.display()));
+            std::iter::once(read).chain(now.broken.iter().flat_map(broken_findings)).collect()
+        }
         Err(error) => config_findings(&error),
     }
 }

@@ -18,7 +18,8 @@ use uuid::Uuid;
 
 use crate::asks::Asks;
 use crate::calls::ActiveCalls;
-use crate::config::{Config, Environment};
+use crate::changes::at_the_start;
+use crate::config::{Broken, Config, Environment};
 use crate::events::Events;
 use crate::host::EngineHost;
 use crate::logs::Logs;
@@ -95,6 +96,13 @@ impl Engine {
         let state_dir = config.state_dir.clone();
         let unusable = |source| OpenError::State { path: state_dir.display().to_string(), source };
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&state_dir).map_err(unusable)?;
+        let config = match opening {
+            Opening::Everything => tokio::task::spawn_blocking(move || at_the_start(config))
+                .await
+                .map_err(|error| OpenError::Thread(std::io::Error::other(error)))?,
+            Opening::OnDemand => config,
+        };
+        config.warn_of_broken();
         if let Some(reason) = &config.operator.unreadable {
             start_without_decisions(&state_dir, reason);
         }
@@ -106,6 +114,7 @@ impl Engine {
             parent_death_signal: config.parent_death_signal,
             cgroups: config.cgroups,
             runs_dir: Some(state_dir.join("runs")),
+            stays: opening == Opening::Everything,
         };
         let shared = Arc::new(Shared {
             config: watch::Sender::new(Arc::new(config)),
@@ -204,6 +213,10 @@ impl Engine {
     pub(crate) fn unknown_plugin(&self, name: &str) -> CallError {
         let config = self.config();
         let error = CallError::new(ErrorKind::UnknownPlugin, format!("there is no plugin {name:?}"));
+        let is_broken = |broken: &&Broken| broken.plugin.as_ref().is_some_and(|own| own.as_str() == name);
+        if let Some(problem) = config.broken.iter().find(is_broken).and_then(|own| own.problems.first()) {
+            return error.hint(format!("it is passed over until its file is mended: {problem}"));
+        }
         match nearest(name, config.plugins.keys().map(PluginName::as_str)) {
             Some(near) => error.hint(format!("did you mean {near}? `plugd list` shows what there is")),
             None if config.file.is_none() => error.hint(

@@ -47,18 +47,33 @@ fn shut(plugin: &PluginName, state: PluginState, reason: Option<String>) -> Call
         | PluginState::Backoff
         | PluginState::Stopping => ErrorKind::ShuttingDown,
     };
-    let message = match reason {
-        Some(reason) => format!("{plugin} is {}: {reason}", word(state)),
-        None => format!("{plugin} is {}", word(state)),
-    };
-    let error = CallError::new(kind, message);
+    let error = CallError::new(kind, format!("{plugin} {}", is(state, reason.as_deref())));
     match kind {
         ErrorKind::Stopped => error.hint(format!("`plugd start {plugin}` brings it back")),
         ErrorKind::Failed => error.hint(format!("mend the reason, then `plugd start {plugin}`")),
-        ErrorKind::Disabled if error.message.ends_with(": disabled by an operator") => {
+        ErrorKind::Disabled if error.message.ends_with(" disabled by an operator") => {
             error.hint(format!("`plugd enable {plugin}` lets it be used again"))
         }
         _ => error,
+    }
+}
+
+/// The error of a call whose plugin was removed meanwhile: waiting does not bring that back.
+pub(crate) fn removed_meanwhile(plugin: &PluginName, error: CallError) -> CallError {
+    let down = [ErrorKind::ShuttingDown, ErrorKind::Stopped, ErrorKind::Disabled];
+    if !down.iter().any(|kind| kind.code() == error.code) {
+        return error;
+    }
+    match error.outcome {
+        Outcome::NotRun => CallError::new(
+            ErrorKind::UnknownPlugin,
+            format!("{plugin} was removed while the call waited for it"),
+        ),
+        Outcome::Unknown | Outcome::Completed => {
+            CallError::new(ErrorKind::Stopped, format!("{plugin} was removed during the call"))
+                .outcome(error.outcome)
+                .hint(ErrorKind::UnknownPlugin.hint())
+        }
     }
 }
 
@@ -77,6 +92,17 @@ pub(crate) fn not_up(view: &PluginView) -> Option<CallError> {
             Some(CallError::new(kind, message))
         }
         _ => None,
+    }
+}
+
+/// A state with its reason, as a sentence goes on after the plugin's name.
+pub(crate) fn is(state: PluginState, reason: Option<&str>) -> String {
+    let word = word(state);
+    match reason {
+        // Such as: is stopped by an operator.
+        Some(reason) if reason.starts_with(word) => format!("is {reason}"),
+        Some(reason) => format!("is {word}: {reason}"),
+        None => format!("is {word}"),
     }
 }
 
@@ -156,12 +182,12 @@ fn stopped_meanwhile(plugin: &PluginName, reason: StopReason) -> CallError {
     };
     let kind = match reason {
         StopReason::Exit => ErrorKind::ShuttingDown,
+        StopReason::Reload => ErrorKind::Reloaded,
         StopReason::Stop => ErrorKind::Stopped,
         StopReason::Described
         | StopReason::Idle
         | StopReason::Lost
         | StopReason::Misbehaved
-        | StopReason::Reload
         | StopReason::Restart => return CallError::new(ErrorKind::PluginDied, message),
     };
     CallError::new(kind, message)

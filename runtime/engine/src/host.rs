@@ -10,7 +10,7 @@ use plugd_contract::{Contract, fill_defaults};
 use plugd_protocol::control::LogEntry;
 use plugd_protocol::error::{Cause, ErrorData, ErrorKind, rpc_code};
 use plugd_protocol::plugin::HostAskResult;
-use plugd_protocol::{CallError, CallResult, PluginName, RpcError};
+use plugd_protocol::{CallError, CallResult, OperationId, PluginName, RpcError};
 use plugd_supervisor::driver::{Accepted, Host, HostAsk, HostCall, HostReply, RunEvent, Standing};
 use plugd_supervisor::machine::Generation;
 use serde_json::value::{RawValue, to_raw_value};
@@ -42,9 +42,15 @@ impl EngineHost {
                 generation: Some(generation.0),
                 ..happening("registry.changed")
             });
+            if manifest.name != plugin.as_str() {
+                tracing::warn!(%plugin, own = manifest.name, "its manifest has another name; the configured one counts");
+            }
             for bad in &manifest.quarantined {
                 tracing::warn!(%plugin, operation = bad.name, reason = bad.reason, "an operation is quarantined");
             }
+        }
+        if let Some(configured) = self.shared.config.borrow().plugins.get(plugin) {
+            self.shared.manifests.look_behind(configured);
         }
         self.shared.manifests.note(plugin, Arc::clone(&declared.written), &manifest.quarantined);
     }
@@ -120,6 +126,7 @@ impl Host for EngineHost {
                 ("run.replaced".into(), Some(format!("run {} served until now", from.0)), None, None)
             }
             RunEvent::Reconfigured => ("run.reconfigured".into(), None, None, None),
+            RunEvent::Refused { reason } => ("run.refused".into(), Some(reason), None, None),
             RunEvent::Forgotten => {
                 self.shared.registry.forget(plugin);
                 self.shared.manifests.forget(plugin);
@@ -142,7 +149,9 @@ impl Host for EngineHost {
             let Some(engine) = engine else {
                 return Err(RpcError::new(rpc_code::HOST_CALL_FAILED, "plugd is shutting down"));
             };
-            reply(engine.call_for_plugin(call).await)
+            // Even where there is no such operation, it is told which failed.
+            let named = OperationId::parse(&call.operation).ok();
+            reply(engine.call_for_plugin(call).await, named)
         })
     }
 
@@ -186,10 +195,13 @@ impl Engine {
     }
 }
 
-/// A call's result in the form a plugin gets.
-fn reply(result: CallResult) -> Result<HostReply, RpcError> {
+/// The result of a call to what was `named` so, in the form a plugin gets.
+fn reply(result: CallResult, named: Option<OperationId>) -> Result<HostReply, RpcError> {
+    let Some(call_id) = result.meta.call_id else {
+        return Err(RpcError::new(rpc_code::INTERNAL, "the call ended without an id"));
+    };
     match (result.data, result.error) {
-        (Some(data), None) => Ok(HostReply { data, summary: result.summary, call_id: result.meta.call_id }),
+        (Some(data), None) => Ok(HostReply { data, summary: result.summary, call_id }),
         (_, error) => {
             let error = error
                 .unwrap_or_else(|| CallError::new(ErrorKind::Internal, "the call ended without a result"));
@@ -201,7 +213,8 @@ fn reply(result: CallResult) -> Result<HostReply, RpcError> {
                 cause: result
                     .meta
                     .operation
-                    .map(|operation| Box::new(Cause { operation, call_id: result.meta.call_id, error })),
+                    .or(named)
+                    .map(|operation| Box::new(Cause { operation, call_id, error })),
             };
             Err(RpcError { code: rpc_code::HOST_CALL_FAILED, message, data: to_raw_value(&data).ok() })
         }

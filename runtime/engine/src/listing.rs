@@ -138,6 +138,20 @@ impl Engine {
         })
     }
 
+    /// Whether logs and events of a plugin may be asked for: it is configured, or was and is removed.
+    ///
+    /// # Errors
+    /// An unknown plugin, with the nearest name.
+    pub fn expect_plugin(&self, plugin: Option<&PluginName>) -> Result<(), CallError> {
+        let config = self.config();
+        let known =
+            |name: &PluginName| config.plugins.contains_key(name) || config.removed.contains_key(name);
+        match plugin.filter(|name| !known(name)) {
+            Some(unknown) => Err(self.unknown_plugin(unknown.as_str())),
+            None => Ok(()),
+        }
+    }
+
     /// Who requires whom; waits until every plugin was described or cannot be.
     pub async fn graph(&self) -> GraphReport {
         self.await_described(None, None).await;

@@ -13,8 +13,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
 use plugd_protocol::PluginName;
-use plugd_protocol::control::Source;
+use plugd_protocol::control::{Source, UnixMillis};
 use plugd_protocol::manifest::Quarantined;
+use plugd_supervisor::driver::unix_now;
 use plugd_supervisor::machine::Declared;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
@@ -24,7 +25,7 @@ use tokio::sync::oneshot;
 use crate::config::{Config, PluginConfig};
 use crate::digests::{Digested, Digests, Stamp, hex};
 use crate::engine::{Opening, Shared};
-use crate::registry::{Checked, Known};
+use crate::registry::{Checked, Known, Registry, Snapshot};
 use crate::spec;
 
 /// Another form of the file gets another number; a file with one that is not known is passed over.
@@ -49,6 +50,8 @@ const FLUSH_MAX: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct ManifestCache {
     memory: Arc<Memory>,
+    opening: Opening,
+    opened: UnixMillis,
     /// None where nothing is kept.
     jobs: Option<mpsc::SyncSender<Job>>,
 }
@@ -135,10 +138,21 @@ pub(crate) fn take_up(shared: &Shared, config: &Config) -> BTreeMap<PluginName, 
     declared
 }
 
+/// What is kept of each plugin whose files are as they were, for whoever runs none of them.
+pub(crate) fn remembered(config: &Config) -> Arc<Snapshot> {
+    let cache = ManifestCache::open(&config.state_dir, Opening::OnDemand);
+    let known = |plugin: &PluginConfig| Some((plugin.name.clone(), cache.recall(plugin)?));
+    let registry = Registry::new();
+    // One that is refused is described anew when it is needed.
+    drop(registry.register_all(config.plugins.values().filter_map(known).collect()));
+    registry.snapshot()
+}
+
 impl ManifestCache {
     /// The cache in a state folder; nothing is read or made before that is needed.
     ///
-    /// An engine for a single call neither reads nor keeps: it must not look at every plugin.
+    /// An engine for a single call does not look at every plugin: it keeps what the ones that it
+    /// starts declare, and reads what is kept only when it finds no other answer.
     pub(crate) fn open(state_dir: &Path, opening: Opening) -> ManifestCache {
         let memory = Arc::new(Memory {
             dir: state_dir.join("manifests"),
@@ -146,11 +160,8 @@ impl ManifestCache {
             looks: Mutex::default(),
             kept: Mutex::default(),
         });
-        let jobs = match opening {
-            Opening::Everything => start(&memory),
-            Opening::OnDemand => None,
-        };
-        ManifestCache { memory, jobs }
+        let jobs = start(&memory);
+        ManifestCache { memory, opening, opened: unix_now(), jobs }
     }
 
     /// What is kept of a plugin, if its files are as they were.
@@ -158,7 +169,7 @@ impl ManifestCache {
     /// # Errors
     /// Why its file cannot be used; told once.
     pub(crate) fn known(&self, plugin: &PluginConfig) -> Result<Option<Known>, String> {
-        if self.jobs.is_none() || plugin.source == Source::Embedded {
+        if self.opening == Opening::OnDemand || self.jobs.is_none() || plugin.source == Source::Embedded {
             return Ok(None);
         }
         let look = Look::of(plugin);
@@ -171,6 +182,33 @@ impl ManifestCache {
         }
         let checked = Checked::Before(kept.quarantined.clone());
         Ok(Some(Known { manifest: Arc::clone(&kept.manifest), checked }))
+    }
+
+    /// What is kept of a plugin that does not run, if its files are as they were.
+    pub(crate) fn recall(&self, plugin: &PluginConfig) -> Option<Known> {
+        if plugin.source == Source::Embedded {
+            return None;
+        }
+        // One that cannot be used is told of by an engine that reads them all.
+        let kept = self.memory.kept(&plugin.name).ok().flatten()?;
+        self.memory.compare(&kept, &Look::of(plugin))?;
+        let checked = Checked::Before(kept.quarantined.clone());
+        Some(Known { manifest: Arc::clone(&kept.manifest), checked })
+    }
+
+    /// Looks at what a plugin is made from that was described before anything looked.
+    ///
+    /// Only files that are older than this engine are those that its run was started from.
+    pub(crate) fn look_behind(&self, plugin: &PluginConfig) {
+        if self.opening == Opening::Everything || plugin.source == Source::Embedded {
+            return;
+        }
+        let look = Look::of(plugin);
+        let mut looks = lock(&self.memory.looks);
+        match look.files.values().all(|stamp| stamp.is_some_and(|stamp| stamp.is_older_than(self.opened))) {
+            true => drop(looks.insert(plugin.name.clone(), look)),
+            false => drop(looks.remove(&plugin.name)),
+        }
     }
 
     /// Keeps a manifest for the next start; never waits.
@@ -207,7 +245,7 @@ impl ManifestCache {
 
     /// Forgets the files of plugins that are not configured any more.
     fn retain(&self, config: &Config) {
-        if self.jobs.is_none() {
+        if self.opening == Opening::OnDemand {
             return;
         }
         let mut looks = lock(&self.memory.looks);
@@ -299,6 +337,14 @@ impl Memory {
         quarantined: Vec<Quarantined>,
     ) -> io::Result<()> {
         let Some(look) = lock(&self.looks).get(plugin).cloned() else { return Ok(()) };
+        // A file that cannot be read is written anew.
+        let known = self.kept(plugin).ok().flatten();
+        let known = known.filter(|known| known.manifest.get() == manifest.get());
+        if known.is_some_and(|known| {
+            known.quarantined == quarantined && self.compare(&known, &look) == Some(true)
+        }) {
+            return Ok(());
+        }
         let mut files = BTreeMap::new();
         for (path, stamp) in &look.files {
             match self.digests.of(path) {
@@ -315,10 +361,6 @@ impl Memory {
             quarantined,
             manifest,
         };
-        let known = lock(&self.kept).get(plugin).cloned().flatten();
-        if known.is_some_and(|known| known.says_the_same(&kept)) {
-            return Ok(());
-        }
         write(&self.file(plugin), &serde_json::to_vec(&kept)?)?;
         lock(&self.kept).insert(plugin.clone(), Some(Arc::new(kept)));
         Ok(())
@@ -336,21 +378,6 @@ impl Look {
         files.insert(plugin.program.clone(), Stamp::of(&plugin.program));
         let words = (&plugin.command, &plugin.cwd, &plugin.env, &plugin.pass_env);
         Look { made_from: hex(&Sha256::digest(format!("{words:?}"))), files }
-    }
-}
-
-impl Kept {
-    /// Whether another one need not be written over it.
-    fn says_the_same(&self, other: &Kept) -> bool {
-        let stands = |(path, digested): (&PathBuf, &Digested)| {
-            self.files.get(path).is_some_and(|known| known.holds_for(digested.stamp))
-        };
-        self.manifest.get() == other.manifest.get()
-            && self.made_from == other.made_from
-            && self.plugd == other.plugd
-            && self.quarantined == other.quarantined
-            && self.files.len() == other.files.len()
-            && other.files.iter().all(stands)
     }
 }
 

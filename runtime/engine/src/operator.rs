@@ -1,10 +1,12 @@
 //! What an operator changed, kept in the state folder: it survives restarts of plugd.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use plugd_protocol::PluginName;
 use serde::{Deserialize, Serialize};
@@ -13,6 +15,14 @@ const FILE: &str = "operator.json";
 
 /// Where a file that could not be read is moved to, for a person to look at.
 const SET_ASIDE: &str = "operator.json.bad";
+
+/// Locked by whoever changes what is kept. It stays: two files of one name would be two locks.
+const LOCK: &str = "operator.lock";
+
+/// Others hold the lock for as long as it takes to write two small files.
+const LOCK_WAIT: Duration = Duration::from_secs(5);
+
+const LOCK_TRIED_EVERY: Duration = Duration::from_millis(10);
 
 /// Another form of the file gets another number; a file with one that is not known is not used.
 const FORMAT: u32 = 1;
@@ -81,6 +91,38 @@ impl Operator {
         self.removed.remove(plugin);
         self.enabled.remove(plugin);
         self.stopped.remove(plugin);
+    }
+}
+
+/// The turn to read what is kept, change it and write it again: one process at a time has it.
+#[derive(Debug)]
+pub(crate) struct Turn(
+    /// Held, never read: closing it gives the lock back.
+    #[expect(dead_code, reason = "its end is what counts")]
+    File,
+);
+
+impl Turn {
+    /// Waits for the turn, and blocks meanwhile.
+    ///
+    /// # Errors
+    /// The state folder cannot be written to, or somebody keeps the turn for too long.
+    pub(crate) fn take(state_dir: &Path) -> io::Result<Turn> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(state_dir)?;
+        let options = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).clone();
+        let file = options.open(state_dir.join(LOCK))?;
+        let until = Instant::now() + LOCK_WAIT;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Turn(file)),
+                Err(TryLockError::WouldBlock) if Instant::now() < until => thread::sleep(LOCK_TRIED_EVERY),
+                Err(TryLockError::WouldBlock) => {
+                    let message = format!("{LOCK} is held by another plugd");
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, message));
+                }
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+        }
     }
 }
 
@@ -157,6 +199,24 @@ mod tests {
         set_aside(dir.path()).unwrap();
         assert_eq!(Operator::read(dir.path()), Operator::default());
         assert!(dir.path().join(SET_ASIDE).exists());
+    }
+
+    #[test]
+    fn those_who_change_what_is_kept_come_one_after_the_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path().join("state");
+        let names: Vec<PluginName> = (0..16).map(|number| name(&format!("p{number}"))).collect();
+        thread::scope(|scope| {
+            for plugin in &names {
+                scope.spawn(|| {
+                    let _turn = Turn::take(&state).unwrap();
+                    let mut operator = Operator::read(&state);
+                    operator.removed.insert(plugin.clone());
+                    operator.save(&state).unwrap();
+                });
+            }
+        });
+        assert_eq!(Operator::read(&state).removed, names.into_iter().collect());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use plugd_protocol::control::{CallParams, Event, UnixMillis};
 use plugd_protocol::error::ErrorKind;
 use plugd_protocol::result::{Meta, NextAction};
 use plugd_protocol::{CallError, CallId, CallResult, OperationId, Outcome, PluginName, Status};
-use plugd_supervisor::driver::{Answered, CallRequest, Deadline, Lineage, Patience};
+use plugd_supervisor::driver::{Answered, CallRequest, Deadline, Lease, Lineage, Patience};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
@@ -16,7 +16,7 @@ use crate::asks::Asker;
 use crate::config::{Limits, TIMEOUT_DEFAULT, TIMEOUT_MAX};
 use crate::engine::{Engine, Shared};
 use crate::events::happening;
-use crate::failure::{not_admitted, run_failure};
+use crate::failure::{not_admitted, removed_meanwhile, run_failure};
 use crate::registry::{RegisteredOperation, Snapshot};
 use plugd_supervisor::driver::unix_now;
 
@@ -53,8 +53,8 @@ struct Trail<'a> {
     generation: Option<u64>,
     arrived: Instant,
     arrived_at: UnixMillis,
-    queue: Duration,
-    run: Duration,
+    /// When a run got it.
+    handed_over: Option<Instant>,
     argument_bytes: u64,
     finished: bool,
 }
@@ -110,8 +110,12 @@ impl Engine {
         let arguments = arguments(request.arguments.take())?;
         let operation = self.checked(operation, &arguments, request.hard_deadline).await?;
 
-        let (_listed, cancelled) =
-            self.shared().calls.enter(&trail.call_id, operation.id.clone(), trail.arrived_at, request.asker.take());
+        let (_listed, cancelled) = self.shared().calls.enter(
+            &trail.call_id,
+            operation.id.clone(),
+            trail.arrived_at,
+            request.asker.take(),
+        );
         let delivered = AtomicBool::new(false);
         let run =
             self.queue_and_run(Resolved { operation, declared }, arguments, &request, trail, &delivered);
@@ -143,6 +147,9 @@ impl Engine {
         }
         let Some((plugin, _)) = name.split_once('.') else {
             self.await_described(None, deadline).await;
+            if registry.snapshot().bare(name).is_err() {
+                self.remember_others();
+            }
             return registry.snapshot().bare(name).cloned();
         };
         let Some(plugin) = self.configured(plugin) else {
@@ -169,18 +176,6 @@ impl Engine {
                 })
                 .unwrap_or_else(|| snapshot.unknown(name))),
             None => Err(self.undescribed(&plugin).await),
-        }
-    }
-
-    /// Why a plugin is not described, as an error for a call to it.
-    async fn undescribed(&self, plugin: &PluginName) -> CallError {
-        let patience =
-            Patience { hard: Some(Instant::now()), unavailable: Duration::ZERO, queue: Duration::ZERO };
-        match self.plugins().admit(plugin, patience).await {
-            Err(failure) => not_admitted(plugin, failure),
-            Ok(_lease) => {
-                CallError::new(ErrorKind::Internal, format!("{plugin} is ready without a manifest"))
-            }
         }
     }
 
@@ -211,7 +206,9 @@ impl Engine {
         if lineage.times_through(target) >= lanes as usize {
             let message = match lanes {
                 1 => format!("{target} has one lane, and a call that waits for this one holds it"),
-                lanes => format!("{target} has {lanes} lanes, and calls that wait for this one hold them all"),
+                lanes => {
+                    format!("{target} has {lanes} lanes, and calls that wait for this one hold them all")
+                }
             };
             return Err(CallError::new(ErrorKind::ReentrantCall, message));
         }
@@ -261,23 +258,29 @@ impl Engine {
         });
         loop {
             let admitted = self.plugins().admit(&plugin, times.patience).await;
-            let lease = admitted.map_err(|failure| not_admitted(&plugin, failure))?;
+            let lease =
+                admitted.map_err(|failure| self.unless_removed(&plugin, not_admitted(&plugin, failure)))?;
             self.check_again_where_changed(&mut resolved, &call.arguments)?;
-            trail.generation = Some(lease.generation().0);
+            trail.hand_over(&lease, &resolved.operation);
             delivered.store(true, Ordering::Relaxed);
-            let began = Instant::now();
-            trail.queue = began.saturating_duration_since(trail.arrived);
-            let outcome = lease.run(Arc::clone(&call)).await;
-            trail.run = outcome.as_ref().map_or_else(|_| began.elapsed(), |answered| answered.took);
-            match outcome {
+            match lease.run(Arc::clone(&call)).await {
                 Ok(answered) => return Ok(answered),
                 Err(failure) => {
                     if let Some(error) = run_failure(&plugin, failure) {
-                        return Err(error);
+                        return Err(self.unless_removed(&plugin, error));
                     }
                     delivered.store(false, Ordering::Relaxed);
+                    trail.handed_over = None;
                 }
             }
+        }
+    }
+
+    /// The error, or a truer one where the plugin is configured no more.
+    fn unless_removed(&self, plugin: &PluginName, error: CallError) -> CallError {
+        match self.config().plugins.contains_key(plugin) {
+            true => error,
+            false => removed_meanwhile(plugin, error),
         }
     }
 
@@ -374,8 +377,7 @@ impl<'a> Trail<'a> {
             generation: None,
             arrived: Instant::now(),
             arrived_at: arrival(&uuid),
-            queue: Duration::ZERO,
-            run: Duration::ZERO,
+            handed_over: None,
             argument_bytes: request.arguments.as_ref().map_or(0, |arguments| arguments.get().len() as u64),
             finished: false,
         }
@@ -387,6 +389,25 @@ impl<'a> Trail<'a> {
         self.emit("call.started", Duration::ZERO, None, None);
     }
 
+    /// A run gets it, with what it declares of the operation.
+    fn hand_over(&mut self, lease: &Lease, operation: &RegisteredOperation) {
+        self.generation = Some(lease.generation().0);
+        self.plugin_version = Some(Arc::clone(&operation.plugin_version));
+        self.handed_over = Some(Instant::now());
+    }
+
+    /// How long it waited, and how long it ran.
+    fn times(&self, outcome: &Result<Answered, CallError>) -> (Duration, Duration) {
+        let ended = Instant::now();
+        let not_run = outcome.as_ref().is_err_and(|error| error.outcome == Outcome::NotRun);
+        let Some(handed_over) = self.handed_over.filter(|_| !not_run) else {
+            return (ended.saturating_duration_since(self.arrived), Duration::ZERO);
+        };
+        let ran = ended.saturating_duration_since(handed_over);
+        let ran = outcome.as_ref().map_or(ran, |answered| answered.took);
+        (handed_over.saturating_duration_since(self.arrived), ran)
+    }
+
     fn finish(mut self, outcome: Result<Answered, CallError>) -> CallResult {
         let status = match &outcome {
             Ok(_) => Status::Ok,
@@ -395,14 +416,15 @@ impl<'a> Trail<'a> {
         };
         self.emit("call.finished", self.arrived.elapsed(), Some(status), outcome.as_ref().err());
         self.finished = true;
+        let (queue, run) = self.times(&outcome);
         let meta = Meta {
-            call_id: self.call_id.clone(),
+            call_id: Some(self.call_id.clone()),
             operation: self.operation.take(),
             plugin_version: self.plugin_version.as_deref().map(ToOwned::to_owned),
             generation: self.generation,
             attempt: 1,
-            queue_us: micros(self.queue),
-            run_us: micros(self.run),
+            queue_us: micros(queue),
+            run_us: micros(run),
             argument_bytes: self.argument_bytes,
             data_bytes: outcome.as_ref().map_or(0, |answered| answered.data.get().len() as u64),
         };

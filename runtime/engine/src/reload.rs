@@ -1,24 +1,28 @@
 //! Taking up what changed: the config file as a difference, or one plugin anew.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use plugd_protocol::control::{Event, PluginsParams, ReloadParams, ReloadReport};
+use plugd_protocol::control::{Event, PluginState, PluginsParams, ReloadParams, ReloadReport};
 use plugd_protocol::error::ErrorKind;
 use plugd_protocol::{CallError, PluginName};
 use plugd_supervisor::driver::{PluginSpec, PluginView};
 use plugd_supervisor::machine::OnChange;
 
 use crate::changes::invalid;
-use crate::config::{self, ConfigError};
+use crate::check;
+use crate::config::{self, Config, ConfigError};
 use crate::engine::{Engine, gone};
 use crate::events::happening;
-use crate::failure;
+use crate::failure::{self, word};
+use crate::watch::{self, Snapshot};
 
 impl Engine {
     /// Applies the config file anew as a difference, or takes one plugin up anew.
     ///
-    /// Answers after the effect: plugins that are replaced have been, those that are new are described. A
-    /// file that cannot be used, or is empty, changes nothing. Several at once come one after the other.
+    /// Answers after the effect: plugins that are replaced have been, those that are new are described, and
+    /// up where they are to be. What did not come to that is in the report's `failed`. A file that cannot
+    /// be used, or is empty, changes nothing. Several at once come one after the other.
     ///
     /// # Errors
     /// An unknown plugin, one whose new run did not take over, a configuration that cannot be used, or
@@ -44,6 +48,7 @@ impl Engine {
             changed: Vec::new(),
             unchanged: config.plugins.keys().filter(|name| *name != plugin).cloned().collect(),
             restart_required: Vec::new(),
+            failed: BTreeMap::new(),
             generations: BTreeMap::new(),
         };
         let Some(view) = views.into_iter().find(|view| view.name == *plugin) else { return Ok(report) };
@@ -71,18 +76,35 @@ impl Engine {
         // The turn is taken before the file is read: what was read last is what stands last.
         let mut applied = self.applied().await;
         let running = self.config();
-        let read = tokio::task::spawn_blocking(move || running.again(&file)).await;
+        let read = tokio::task::spawn_blocking(move || {
+            let stamp = watch::stamp_of(&file);
+            let mut config = running.again(&file)?;
+            if config.watch {
+                config.files = Some(Arc::new(Snapshot::of(&config).with_file(file, stamp)));
+            }
+            Ok(config)
+        });
+        let read = read.await;
         let config = read
             .map_err(|error| CallError::new(ErrorKind::Internal, error.to_string()))?
             .map_err(|error| self.refused(error))?;
         let before = applied.clone();
+        let serving = Serving {
+            views: self.plugins().views().await.map_err(gone)?,
+            problems: check::problems(&self.config(), &self.shared().registry.snapshot()),
+        };
         self.take_up(config, &mut applied).await?;
         let mut report = difference(&before, &applied, self.config_generation());
         drop(applied);
         let taken_up: Vec<PluginName> = report.added.iter().chain(&report.changed).cloned().collect();
         self.plugins().described(taken_up.clone()).await.map_err(gone)?;
         self.until_settled(taken_up.iter().chain(&report.removed).cloned()).await?;
-        outcome(&mut report, &self.plugins().views().await.map_err(gone)?);
+        let views = self.plugins().views().await.map_err(gone)?;
+        outcome(&mut report, &views);
+        let config = self.config();
+        let problems = check::problems(&config, &self.shared().registry.snapshot());
+        report.failed = failed(&report, &views, &config, &serving.new_problems(problems));
+        report.failed.extend(serving.lost(&views, &config));
         self.shared().events.emit(happening("config.reloaded"));
         Ok(report)
     }
@@ -135,6 +157,7 @@ fn difference(before: &[PluginSpec], after: &[PluginSpec], config_generation: u6
         changed: Vec::new(),
         unchanged: Vec::new(),
         restart_required: Vec::new(),
+        failed: BTreeMap::new(),
         generations: BTreeMap::new(),
     };
     for spec in after {
@@ -173,6 +196,73 @@ fn outcome(report: &mut ReloadReport, views: &[PluginView]) {
     report.generations = generations.collect();
 }
 
+/// What served before a reload, and what was wrong then.
+struct Serving {
+    views: Vec<PluginView>,
+    problems: Vec<(PluginName, String)>,
+}
+
+impl Serving {
+    fn served(&self, plugin: &PluginName) -> bool {
+        self.views.iter().any(|view| view.name == *plugin && view.view.accepts_calls)
+    }
+
+    /// What of these problems is new about plugins that served.
+    fn new_problems(&self, now: Vec<(PluginName, String)>) -> BTreeMap<PluginName, String> {
+        let is_new = |found: &(PluginName, String)| !self.problems.contains(found) && self.served(&found.0);
+        now.into_iter().filter(is_new).collect()
+    }
+
+    /// Those that served and are down, though nobody said that they are not to be used.
+    fn lost(&self, views: &[PluginView], config: &Config) -> BTreeMap<PluginName, String> {
+        let enabled =
+            |view: &&PluginView| config.plugins.get(&view.name).is_some_and(|plugin| plugin.enabled);
+        let lost = views.iter().filter(enabled).filter(|view| self.served(&view.name));
+        lost.filter_map(|view| Some((view.name.clone(), down(view)?))).collect()
+    }
+}
+
+/// Why plugins that were taken up, or go on as they were, are not as they are to be.
+fn failed(
+    report: &ReloadReport,
+    views: &[PluginView],
+    config: &Config,
+    problems: &BTreeMap<PluginName, String>,
+) -> BTreeMap<PluginName, String> {
+    let why = |view: &PluginView| {
+        let name = &view.name;
+        let plugin = config.plugins.get(name).filter(|plugin| plugin.enabled)?;
+        if let Some(required) = &view.view.restart_required {
+            let manual = plugin.on_change == config::OnChange::Manual;
+            return (!manual).then(|| required.reason.clone());
+        }
+        let taken_up = report.added.contains(name) || report.changed.contains(name);
+        // One that is lazy may wait for what it requires to be configured.
+        let waits = view.view.state == PluginState::Blocked && plugin.start == config::StartMode::Lazy;
+        let is_down = down(view).filter(|_| taken_up && !waits);
+        is_down.or_else(|| Some(format!("it goes on, and would not start again: {}", problems.get(name)?)))
+    };
+    views.iter().filter_map(|view| Some((view.name.clone(), why(view)?))).collect()
+}
+
+/// How a plugin is that is not there for callers, and why.
+fn down(view: &PluginView) -> Option<String> {
+    let state = view.view.state;
+    match state {
+        PluginState::Backoff | PluginState::Failed | PluginState::Disabled | PluginState::Blocked => {
+            let reason = view.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
+            Some(format!("it is {}{reason}", word(state)))
+        }
+        PluginState::Registered
+        | PluginState::Starting
+        | PluginState::Ready
+        | PluginState::Busy
+        | PluginState::Idle
+        | PluginState::Stopping
+        | PluginState::Stopped => None,
+    }
+}
+
 /// The error for a plugin whose new run did not take over.
 fn not_replaced(view: &PluginView, reason: &str) -> CallError {
     let name = &view.name;
@@ -180,7 +270,7 @@ fn not_replaced(view: &PluginView, reason: &str) -> CallError {
     let last_words = newer.and_then(|exit| exit.stderr_tail.last());
     let last_words = last_words.map(|line| format!("; last line on stderr: {line}")).unwrap_or_default();
     let message = format!("{name} goes on as it was: {reason}{last_words}");
-    CallError::new(ErrorKind::Failed, message).hint(format!(
+    CallError::new(ErrorKind::NotReplaced, message).hint(format!(
         "mend it, then `plugd reload {name}`; `plugd status {name}` shows what is not in use yet"
     ))
 }

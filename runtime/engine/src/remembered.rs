@@ -4,14 +4,16 @@
 //! have changed since, and what it declares with it.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use plugd_protocol::error::ErrorKind;
 use plugd_protocol::{CallError, PluginName};
 use plugd_supervisor::driver::Patience;
 use serde_json::value::RawValue;
 
 use crate::config::TIMEOUT_DEFAULT;
 use crate::engine::Engine;
+use crate::failure::not_admitted;
 use crate::pipeline::check;
 use crate::registry::RegisteredOperation;
 
@@ -35,6 +37,31 @@ impl Engine {
         let operation = snapshot.operation(&identity).ok_or_else(|| snapshot.unknown(&identity))?;
         check(operation, arguments)?;
         Ok(Arc::clone(operation))
+    }
+
+    /// Why a plugin is not described, as an error for a call to it.
+    pub(crate) async fn undescribed(&self, plugin: &PluginName) -> CallError {
+        let patience =
+            Patience { hard: Some(Instant::now()), unavailable: Duration::ZERO, queue: Duration::ZERO };
+        match self.plugins().admit(plugin, patience).await {
+            Err(failure) => not_admitted(plugin, failure),
+            Ok(_lease) => {
+                CallError::new(ErrorKind::Internal, format!("{plugin} is ready without a manifest"))
+            }
+        }
+    }
+
+    /// Takes up what is remembered of the plugins that nothing is known of otherwise.
+    ///
+    /// A single call looks at no plugin that it does not need. A bare name may be that of one which
+    /// cannot be started, and then the call is to say that and not that there is no such operation.
+    pub(crate) fn remember_others(&self) {
+        let (config, shared) = (self.config(), self.shared());
+        let declared = shared.registry.snapshot();
+        let others = config.plugins.values().filter(|plugin| declared.plugin(&plugin.name).is_none());
+        let known = others.filter_map(|plugin| Some((plugin.name.clone(), shared.manifests.recall(plugin)?)));
+        // One that is refused stays unknown.
+        shared.registry.register_all(known.collect());
     }
 
     /// Has a plugin started whose manifest is only remembered; true where it is described now.

@@ -268,7 +268,7 @@ mod tests {
             (&full, "", &["config.x", "config.y", "env.A", "env.B"]),
             (&plain, "cwd = \"/\"\n", &["command", "cwd", "file ./run.sh", "file main.py"]),
             (&plain, "concurrency = 2\nstrict = true\n", &["concurrency", "strict"]),
-            (&plain, "frame_limit = 512\n", &["frame_limit"]),
+            (&plain, "frame_limit = 2048\n", &["frame_limit"]),
             (&plain, "rlimits = { open_files = 9 }\ncgroup = { pids_max = 9 }\n", &["cgroup", "rlimits"]),
             (&plain, "manifest = { version = \"1.0.0\", operations = [] }\n", &["manifest"]),
         ];

@@ -4,7 +4,7 @@
 //! writing a file (in place, by renaming, by removing first), and what is seen is what is there.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -36,6 +36,10 @@ pub(crate) fn start(engine: Weak<Inner>, configs: watch::Receiver<Arc<Config>>) 
 async fn watch(engine: Weak<Inner>, mut configs: watch::Receiver<Arc<Config>>, mut watched: Watched) {
     loop {
         let config = configs.borrow_and_update().clone();
+        if config.watch && watched.applied.is_none() {
+            // What is saved from the moment it was read on is a change.
+            watched.applied = config.files.as_deref().cloned();
+        }
         if !config.watch {
             watched = Watched::default();
             if configs.changed().await.is_err() {
@@ -97,7 +101,7 @@ impl Watched {
 
 /// How all files that plugins come from are at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Snapshot {
+pub(crate) struct Snapshot {
     /// Those that the configuration names.
     named: BTreeMap<PathBuf, Option<Stamp>>,
     /// Those that lie in each scanned folder; others there are nobody's business here.
@@ -105,11 +109,7 @@ struct Snapshot {
 }
 
 impl Snapshot {
-    fn of(config: &Config) -> Snapshot {
-        let stamped = |path: PathBuf| {
-            let stamp = Stamp::of(&path).filter(|_| path.is_file());
-            (path, stamp)
-        };
+    pub(crate) fn of(config: &Config) -> Snapshot {
         let words = config.plugins.values().flat_map(|plugin| {
             let arguments = plugin.command.iter().skip(1).map(|word| plugin.cwd.join(word));
             std::iter::once(plugin.program.clone()).chain(arguments)
@@ -124,11 +124,27 @@ impl Snapshot {
         }
     }
 
+    /// The same where the config file was looked at earlier than the others: before it was read.
+    pub(crate) fn with_file(mut self, file: PathBuf, stamp: Option<Stamp>) -> Snapshot {
+        self.named.insert(file, stamp);
+        self
+    }
+
     /// Looks where `now` looks: what is named only now counts as it is now.
     fn follow(&mut self, now: &Snapshot) {
         follow(&mut self.named, &now.named);
         follow(&mut self.found, &now.found);
     }
+}
+
+/// How a file is; `None` for what is none.
+pub(crate) fn stamp_of(path: &Path) -> Option<Stamp> {
+    Stamp::of(path).filter(|_| path.is_file())
+}
+
+fn stamped(path: PathBuf) -> (PathBuf, Option<Stamp>) {
+    let stamp = stamp_of(&path);
+    (path, stamp)
 }
 
 fn follow<V: Clone>(then: &mut BTreeMap<PathBuf, V>, now: &BTreeMap<PathBuf, V>) {

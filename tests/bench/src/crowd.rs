@@ -66,7 +66,7 @@ impl Known {
     /// The same when nothing is known of any plugin.
     pub(crate) fn time_open_forgotten(&self, count: usize) -> io::Result<Duration> {
         match std::fs::remove_dir_all(self.folder.path().join("state/manifests")) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             Ok(()) | Err(_) => self.time_open(count),
         }
     }

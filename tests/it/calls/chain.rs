@@ -107,7 +107,7 @@ fn x18_a_failure_deep_in_a_chain_names_the_tool_it_comes_from() {
     assert_eq!(cause["operation"], "weather.get_weather", "{result:#}");
     assert_eq!((&cause["error"]["code"], &cause["error"]["name"]), (&json!(4001), &json!("city_not_found")));
     let text = daemon.plugd(&["call", "trip.recommend", "city=Atlantis"]).expect(1).stderr;
-    assert!(text.contains("because weather.get_weather failed"), "{text}");
+    assert!(text.contains("because weather.get_weather failed: 4001 city_not_found: "), "{text}");
 
     daemon.plugd(&["stop", "weather"]).expect(0);
     let down = daemon.json(&["call", "trip.recommend", "city=Beijing"]);

@@ -176,6 +176,8 @@ fn c135_a_call_longer_than_the_drain_is_ended_and_told_that_the_plugin_was_reloa
         let failed = call.join().expect("it ends").expect(6).json();
         assert_eq!(failed["error"]["outcome"], "unknown", "{failed:#}");
         assert!(text(&failed["error"]["message"]).contains("reload"), "{failed:#}");
+        let (name, retryable) = (&failed["error"]["name"], &failed["error"]["retryable"]);
+        assert_eq!((name, retryable), (&json!("reloaded"), &json!(false)), "{failed:#}");
         let run = failed["meta"]["run_us"].as_u64().expect("a time");
         assert!(run < 30_000_000, "it did not wait for its own deadline: {failed:#}");
     });

@@ -36,11 +36,31 @@ fn c071_a_second_daemon_is_refused_and_the_first_unharmed() {
     let pid = daemon.status("fp")["pid"].clone();
     let refused = sandbox.plugd(&["serve"]).expect(9);
     assert!(refused.stderr.contains(&format!("already running, pid {}", daemon.pid())), "{refused:?}");
-    let refused = sandbox.plugd(&["serve", "--detach"]).expect(9);
-    assert!(refused.stderr.contains(&format!("already running, pid {}", daemon.pid())), "{refused:?}");
+    // Whoever only wants one to be there has it.
+    let there = sandbox.plugd(&["serve", "--detach"]).expect(0);
+    assert!(there.stderr.contains(&format!("already running, pid {}", daemon.pid())), "{there:?}");
+    let there = sandbox.json(&["serve", "--detach"]);
+    assert_eq!((&there["pid"], &there["already_running"]), (&daemon.pid().into(), &true.into()), "{there}");
     assert_eq!(daemon.json(&["call", "fp.echo"])["meta"]["generation"], before);
     assert_eq!(daemon.status("fp")["pid"], pid);
     daemon.stop();
+}
+
+#[test]
+fn a_second_daemon_on_another_socket_does_not_share_the_state_folder() {
+    let sandbox = echo();
+    let daemon = sandbox.serve();
+    let expected = format!("is used by plugd, pid {}: ", daemon.pid());
+    for detach in [&["serve"][..], &["serve", "--detach"]] {
+        let refused = sandbox.plugd(&[&["--socket", "run/other.sock"], detach].concat()).expect(9);
+        assert!(refused.stderr.contains(&expected), "{refused:?}");
+        assert!(refused.stderr.contains("state_dir"), "it says what to do: {refused:?}");
+    }
+    assert!(!sandbox.path().join("run/other.sock").exists(), "nothing is left of it");
+    // What runs in this process for one call is no daemon.
+    assert_eq!(daemon.json(&["call", "fp.echo"])["status"], "ok");
+    daemon.stop();
+    sandbox.serve().stop();
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! `plugd add`: adds a plugin, to be there from now on.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use plugd_engine::Opening;
-use plugd_engine::config::folder_as_written;
+use plugd_engine::config::{Config, folder_as_written};
 use plugd_protocol::PluginName;
 use plugd_protocol::control::{AddParams, PluginState};
 use serde_json::{Map, Value};
@@ -25,7 +26,7 @@ Examples:
   plugd add ./plugins/mailbox --name post --start eager
   plugd add python3 --name news --env LOG=debug -- news.py --fast
   plugd add ./greet.py --config-json '{\"greeting\":\"Hello\"}'
-  plugd add mailbox                    one that `plugd remove mailbox` took away")]
+  plugd add mailbox                    one of the config file that `plugd remove mailbox` took away")]
 pub(crate) struct Args {
     /// A path, a program on PATH, or the name of a plugin that was removed
     #[arg(value_name = "PATH|NAME")]
@@ -54,8 +55,9 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let params = params(args)?;
     let runtime = context.runtime(Opening::OnDemand).await?;
     let added = runtime.add(&params).await;
+    let place = place(context);
     let shown = added.and_then(|report| {
-        context.output.report(&report, |paint| render::added(&report, paint))?;
+        context.output.report(&report, |paint| render::added(&report, place.as_deref(), paint))?;
         Ok(match report.plugin.state {
             PluginState::Failed | PluginState::Disabled | PluginState::Backoff => PLUGIN_UNAVAILABLE,
             PluginState::Registered
@@ -70,6 +72,20 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     });
     runtime.finish().await;
     shown
+}
+
+/// Which configuration a plugin goes to; `None` where the socket that was named says so.
+fn place(context: &Context) -> Option<String> {
+    if context.global.socket.is_some() {
+        return None;
+    }
+    let found = Config::find(context.global.config.as_deref()).file;
+    let found = found.map(|file| std::path::absolute(&file).unwrap_or(file));
+    Some(match found {
+        Some(file) => format!("to the configuration {}", file.display()),
+        None => "to your own configuration: no config file was found from here (--config FILE names one)"
+            .to_owned(),
+    })
 }
 
 /// What was meant: by its path, by the name of a program, or by the name of one that was removed.
@@ -136,8 +152,27 @@ fn by_path(path: &Path, args: &[String]) -> Result<(String, Map<String, Value>),
                 path.display()
             )));
         }
+        if !full.join("plugin.toml").exists() {
+            return Err(Failure::usage(format!(
+                "{0} is a folder without a plugin.toml: name the program in it, or write one",
+                path.display()
+            )));
+        }
         let name = named.file_name().unwrap_or_default().to_string_lossy().into_owned();
         return Ok((name, folder_as_written(&full)?));
+    }
+    if named.file_name().is_some_and(|name| name == "plugin.toml") {
+        return Err(Failure::usage(format!(
+            "{0} is no program: add the folder that it lies in",
+            path.display()
+        )));
+    }
+    if metadata.permissions().mode() & 0o111 == 0 {
+        let shown = path.display();
+        return Err(Failure::usage(format!(
+            "{shown} is not executable: `chmod +x {shown}`, or name its interpreter: \
+             `plugd add python3 --name NAME -- {shown}`"
+        )));
     }
     let stem = named.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let folder = full.parent().unwrap_or(Path::new("/")).to_owned();
@@ -177,6 +212,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let program = dir.path().join("greet.py");
         std::fs::write(&program, "").unwrap();
+        let error = read(&[program.to_str().unwrap()]).unwrap_err().error.message;
+        assert!(error.contains("greet.py is not executable: `chmod +x "), "{error}");
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
         let path = program.to_str().unwrap();
         let folder = dir.path().to_str().unwrap();
         let added = read(&[path]).unwrap();
@@ -210,9 +248,11 @@ mod tests {
         std::fs::create_dir(&folder).unwrap();
         let path = folder.to_str().unwrap();
         let error = read(&[path]).unwrap_err().error.message;
-        assert!(error.ends_with("plugin.toml: cannot be read: there is nothing of that name"), "{error}");
+        assert!(error.contains(" is a folder without a plugin.toml: "), "{error}");
         let text = "command = [\"./run\"]\nenv = { A = \"1\", B = false }\ntimeout = \"2s\"\n";
         std::fs::write(folder.join("plugin.toml"), text).unwrap();
+        let error = read(&[folder.join("plugin.toml").to_str().unwrap()]).unwrap_err().error.message;
+        assert!(error.ends_with("plugin.toml is no program: add the folder that it lies in"), "{error}");
         let added = read(&[path, "--env", "C=3"]).unwrap();
         assert_eq!(added.name.as_str(), "mailbox");
         let expected = json!({

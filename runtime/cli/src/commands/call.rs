@@ -1,13 +1,14 @@
 //! `plugd call`: runs an operation, in the daemon or here.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use plugd_daemon::client::CONNECT_TIMEOUT;
 use plugd_engine::Opening;
 use plugd_protocol::control::{CallParams, DescribeParams};
 use plugd_protocol::error::ErrorClass;
 use plugd_protocol::result::Meta;
-use plugd_protocol::{CallError, CallId, CallResult, ErrorKind, Outcome, Status};
+use plugd_protocol::{CallError, CallResult, ErrorKind, OperationId, Outcome, Status};
 use serde_json::value::RawValue;
 
 use crate::arguments::Arguments;
@@ -59,6 +60,9 @@ pub(crate) struct Args {
 /// Starting took so long that a daemon would be felt.
 const SLOW_START: Duration = Duration::from_secs(1);
 
+/// A daemon has so much more than the call's own time to take the connection.
+const CONNECTING: Duration = Duration::from_secs(2);
+
 /// The exit code after Ctrl-C.
 const INTERRUPTED: u8 = 130;
 
@@ -78,7 +82,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
         }
         Err(failure) => {
             let code = failure.exit;
-            (failed(failure), code, None)
+            (ended(Status::Error, failure.error, None), code, None)
         }
     };
     let shown = show(&result, context);
@@ -101,17 +105,28 @@ async fn begin(args: &Args, context: &Context) -> Result<(CallParams, Runtime), 
             context.start_log(None);
             Runtime::embedded(settings::single(program)?, Opening::OnDemand).await?
         }
-        None => context.runtime(Opening::OnDemand).await?,
+        None => {
+            let time = args
+                .timeout
+                .map_or(CONNECT_TIMEOUT, |timeout| CONNECT_TIMEOUT.min(timeout.saturating_add(CONNECTING)));
+            context.runtime_within(time, Opening::OnDemand).await?
+        }
     };
     let operation = target.operation.to_owned();
+    let asked = Instant::now();
     let schema = match arguments.need_schema() {
-        true => input_schema(&operation, &runtime).await,
+        true => input_schema(&operation, &runtime, args.timeout).await,
         false => None,
     };
+    // Where the schema took all the time there was, nothing is left for the call.
+    let left = |timeout: Duration| {
+        if timeout.is_zero() || asked.elapsed() < timeout { timeout } else { Duration::from_millis(1) }
+    };
+    let timeout = args.timeout.map(left);
     let params = CallParams {
         operation,
         arguments: Some(arguments.into_json(schema.as_deref())?),
-        timeout_ms: args.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
+        timeout_ms: timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
         session: args.session.clone(),
         traceparent: std::env::var("TRACEPARENT").ok(),
         // Known once it is known who can be asked.
@@ -137,9 +152,18 @@ fn target(args: &Args) -> Result<Target<'_>, Failure> {
 }
 
 /// The operation's schema; without one the call itself will say what is wrong.
-async fn input_schema(operation: &str, runtime: &Runtime) -> Option<Box<RawValue>> {
+async fn input_schema(
+    operation: &str,
+    runtime: &Runtime,
+    timeout: Option<Duration>,
+) -> Option<Box<RawValue>> {
     let params = DescribeParams { name: operation.to_owned() };
-    let description = runtime.describe(&params).await.ok()?;
+    let described = runtime.describe(&params);
+    let description = match timeout {
+        Some(timeout) => tokio::time::timeout(timeout, described).await.ok()?,
+        None => described.await,
+    };
+    let description = description.ok()?;
     match <[_; 1]>::try_from(description.operations) {
         Ok([operation]) => Some(operation.input_schema),
         Err(_) => None,
@@ -157,6 +181,7 @@ async fn call(mut params: CallParams, runtime: &Runtime, asks: bool) -> (CallRes
             None => std::future::pending().await,
         }
     };
+    let operation = OperationId::parse(&params.operation).ok();
     let result = {
         let call = runtime.call(params, asker);
         let interruption = async {
@@ -179,21 +204,17 @@ async fn call(mut params: CallParams, runtime: &Runtime, asks: bool) -> (CallRes
         }
         Some(Err(failure)) => {
             let code = failure.exit;
-            (failed(failure), code)
+            (ended(Status::Error, failure.error, operation), code)
         }
         None => {
             let error = CallError::new(ErrorKind::Cancelled, "the call was interrupted and is cancelled");
-            (ended(Status::Cancelled, error.outcome(Outcome::Unknown)), INTERRUPTED)
+            (ended(Status::Cancelled, error.outcome(Outcome::Unknown), operation), INTERRUPTED)
         }
     }
 }
 
-/// A call that failed before anything could give it an id.
-fn failed(failure: Failure) -> CallResult {
-    ended(Status::Error, failure.error)
-}
-
-fn ended(status: Status, error: CallError) -> CallResult {
+/// The result of a call that has none of its own: whether it got an id is not known here.
+fn ended(status: Status, error: CallError, operation: Option<OperationId>) -> CallResult {
     CallResult {
         status,
         data: None,
@@ -201,8 +222,8 @@ fn ended(status: Status, error: CallError) -> CallResult {
         error: Some(error),
         next_actions: Vec::new(),
         meta: Meta {
-            call_id: CallId::new("none"),
-            operation: None,
+            call_id: None,
+            operation,
             plugin_version: None,
             generation: None,
             attempt: 0,
@@ -236,7 +257,7 @@ fn show(result: &CallResult, context: &Context) -> Result<(), Failure> {
 fn advise(result: &CallResult, runtime: &Runtime, context: &Context) {
     let Runtime::Embedded { opened_in, .. } = runtime else { return };
     let starting = *opened_in + Duration::from_micros(result.meta.queue_us);
-    if starting > SLOW_START {
+    if starting > SLOW_START && result.meta.generation.is_some() {
         let seconds = starting.as_secs_f64();
         context.output.note(&format!(
             "starting took {seconds:.1} s: with `plugd serve` running, plugins stay up and calls begin at once"

@@ -68,7 +68,9 @@ async fn examine(
             }
             Ok(report)
         }
-        Err(error @ (ConnectError::Io { .. } | ConnectError::Refused { .. })) => {
+        Err(
+            error @ (ConnectError::Io { .. } | ConnectError::Refused { .. } | ConnectError::Silent { .. }),
+        ) => {
             let mut report = without_daemon(settings.config, params).await?;
             report.findings.push(Finding {
                 hint: Some(

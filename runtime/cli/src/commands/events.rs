@@ -40,5 +40,5 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
         return Ok(0);
     }
     let events = client.follow_events(&params).await?;
-    follow(events, context, render::event).await
+    follow(events, context.socket_file(), context, render::event).await
 }

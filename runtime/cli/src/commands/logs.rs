@@ -56,5 +56,5 @@ async fn follow(mut params: LogsParams, context: &Context) -> Result<u8, Failure
     params.tail = params.tail.or(Some(FOLLOW_TAIL));
     let client = context.daemon().await?;
     let entries = client.follow_logs(&params).await?;
-    super::follow(entries, context, render::log_entry).await
+    super::follow(entries, context.socket_file(), context, render::log_entry).await
 }

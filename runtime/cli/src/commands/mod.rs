@@ -24,11 +24,11 @@ pub(crate) mod status;
 pub(crate) mod stop;
 
 use plugd_daemon::client::Following;
-use plugd_protocol::PluginName;
 use plugd_protocol::control::{PluginState, StartReport};
+use plugd_protocol::{CallError, ErrorKind, PluginName};
 
 use crate::args::Command;
-use crate::context::Context;
+use crate::context::{Context, SocketFile};
 use crate::failure::Failure;
 use crate::output::Format;
 use crate::render::Paint;
@@ -36,8 +36,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Shows each item as it comes, until the daemon or the reader of our output is gone.
+///
+/// `socket` is the daemon's, as it was before.
 async fn follow<T: DeserializeOwned + Serialize>(
     mut items: Following<T>,
+    socket: Option<SocketFile>,
     context: &Context,
     render: impl Fn(&T, Paint) -> String,
 ) -> Result<u8, Failure> {
@@ -50,6 +53,13 @@ async fn follow<T: DeserializeOwned + Serialize>(
         if context.output.is_closed() {
             return Ok(0);
         }
+    }
+    // A daemon that ends in order takes its socket away before it closes connections.
+    if socket.is_some_and(|socket| socket.is_still_there()) {
+        let message = "the connection to the daemon was lost; it was not shut down";
+        return Err(CallError::new(ErrorKind::DaemonUnreachable, message)
+            .hint("`plugd status` tells whether it still runs")
+            .into());
     }
     context.output.note("the daemon has ended");
     Ok(0)

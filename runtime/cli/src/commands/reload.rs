@@ -13,8 +13,9 @@ use crate::render;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Without a name only what changed is touched. A configuration that cannot be read, or an empty file,
-changes nothing. A plugin whose new run fails goes on as it was, and this exits 6; so does nobody who
-is left alone because of on_change = \"manual\": `plugd restart` applies what changed.
+changes nothing. It waits until what is taken up is described, and up where it is to be. Exits 6 where
+that failed: a plugin whose new run fails goes on as it was. One with on_change = \"manual\" is left
+alone on purpose: `plugd restart` applies what changed.
 
 Examples:
   plugd reload
@@ -30,10 +31,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let report = client.reload(&ReloadParams { plugin: args.plugin }).await?;
     let kept = kept(&report, &client).await?;
     context.output.report(&report, |_| render::reloaded(&report, &kept))?;
-    let failed = |plugin: &PluginStatus| {
-        plugin.restart_required.as_ref().is_some_and(|required| required.reason != render::MANUAL)
-    };
-    Ok(if kept.iter().any(failed) { PLUGIN_UNAVAILABLE } else { 0 })
+    Ok(if report.failed.is_empty() { 0 } else { PLUGIN_UNAVAILABLE })
 }
 
 /// How the plugins are that go on as they were.

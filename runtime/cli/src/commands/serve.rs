@@ -17,7 +17,7 @@ one skips the graces. SIGHUP applies the config file.
 
 Examples:
   plugd serve
-  plugd serve --detach                 returns when the daemon answers
+  plugd serve --detach                 returns when the daemon answers, also if it was there before
   plugd serve --log debug
   curl --unix-socket SOCKET http://localhost/ -H 'content-type: application/json' \\
        -d '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"status\"}'")]
@@ -36,7 +36,7 @@ const LOG_IN_BACKGROUND: &str = "info";
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     if args.detach {
-        let ready = detach::launch(context)?;
+        let ready = detach::launch(context).await?;
         announce(&ready, context)?;
         return Ok(0);
     }
@@ -54,7 +54,7 @@ async fn serve(detached: bool, context: &Context) -> Result<u8, Failure> {
     let path = context.global.socket.clone().unwrap_or_else(|| settings.socket());
     let limits = settings.limits();
     // The socket comes first: a second daemon must not touch a plugin before it is refused.
-    let socket = ControlSocket::bind(&path)?;
+    let socket = ControlSocket::bind(&path)?.with_state(&settings.config.state_dir)?;
     let mut signals = Signals::catch()
         .map_err(|error| Failure::environment(format!("cannot catch signals: {error}"), "try again"))?;
     let engine = tokio::select! {
@@ -78,7 +78,13 @@ fn announce(ready: &Ready, context: &Context) -> Result<(), Failure> {
         Format::Json | Format::Data => context.output.document(ready),
         Format::Text => {
             let plugins = if ready.plugins == 1 { "plugin" } else { "plugins" };
-            context.output.note(&format!("serving {} {plugins} on {}", ready.plugins, ready.socket));
+            let (count, socket) = (ready.plugins, &ready.socket);
+            context.output.note(&match ready.already_running {
+                true => {
+                    format!("already running, pid {}: it serves {count} {plugins} on {socket}", ready.pid)
+                }
+                false => format!("serving {count} {plugins} on {socket}"),
+            });
             Ok(())
         }
     }

@@ -8,10 +8,10 @@ use plugd_protocol::control::{AddReport, ChangeReport, PluginStatus, ReloadRepor
 use super::text::{Paint, visible_line, wire_name};
 
 /// Why a plugin goes on as it was that is not to be replaced by itself.
-pub(crate) const MANUAL: &str = "on_change is manual";
+const MANUAL: &str = plugd_protocol::control::RestartRequired::MANUAL;
 
-/// A plugin that was added, and how each of its operations is called.
-pub(crate) fn added(report: &AddReport, paint: Paint) -> String {
+/// A plugin that was added, where to, and how each of its operations is called.
+pub(crate) fn added(report: &AddReport, place: Option<&str>, paint: Paint) -> String {
     let plugin = &report.plugin;
     let state = paint.state(plugin.state, &wire_name(&plugin.state));
     let mut out = format!("{} is added: {state}", plugin.name);
@@ -19,6 +19,9 @@ pub(crate) fn added(report: &AddReport, paint: Paint) -> String {
         let _ = write!(out, ": {}", visible_line(reason));
     }
     out.push('\n');
+    if let Some(place) = place {
+        let _ = writeln!(out, "  {}", visible_line(place));
+    }
     for operation in &report.operations {
         let _ = writeln!(out, "  plugd call {operation}");
     }
@@ -68,6 +71,11 @@ pub(crate) fn reloaded(report: &ReloadReport, kept: &[PluginStatus]) -> String {
             }
         };
     }
+    for (name, reason) in &report.failed {
+        if !report.restart_required.contains(name) {
+            let _ = writeln!(out, "failed: {name}: {}", visible_line(reason));
+        }
+    }
     let _ = writeln!(out, "{} unchanged; configuration {}", report.unchanged.len(), report.config_generation);
     out
 }
@@ -94,13 +102,14 @@ mod tests {
     fn a_reload_says_what_changed_and_what_is_to_be_done_about_the_rest() {
         let report: ReloadReport = serde_json::from_value(json!({
             "config_generation": 4, "added": ["a", "b"], "removed": [], "changed": ["c"], "unchanged": ["d"],
-            "restart_required": ["m", "n"],
+            "restart_required": ["m", "n"], "failed": {"a": "it is backoff: exit\u{1b} status 1", "n": "it failed"},
         }))
         .unwrap();
         let shown = reloaded(&report, &[kept("m", MANUAL), kept("n", "the new one failed: \u{1b}[1mno")]);
         let expected = "added: a, b\nchanged: c\n\
             restart required: m: env.FOO, file main.py changed; `plugd restart m` applies it (on_change is manual)\n\
             not replaced: n: env.FOO, file main.py changed; the new one failed: \\u{1b}[1mno; `plugd reload n` tries again\n\
+            failed: a: it is backoff: exit\\u{1b} status 1\n\
             1 unchanged; configuration 4\n";
         assert_eq!(shown, expected);
     }
@@ -111,13 +120,13 @@ mod tests {
             "plugin": kept("a", MANUAL), "operations": ["a.one", "a.two"],
         }))
         .unwrap();
-        let shown = added(&report, Paint::never());
+        let shown = added(&report, Some("to the configuration /p/plugd.toml"), Paint::never());
         assert_eq!(
             shown,
-            "a is added: ready\n  plugd call a.one\n  plugd call a.two\n`plugd describe a` shows what each takes\n"
+            "a is added: ready\n  to the configuration /p/plugd.toml\n  plugd call a.one\n  plugd call a.two\n`plugd describe a` shows what each takes\n"
         );
         report.operations.clear();
         report.plugin.reason = Some("not found".to_owned());
-        assert_eq!(added(&report, Paint::never()), "a is added: ready: not found\n");
+        assert_eq!(added(&report, None, Paint::never()), "a is added: ready: not found\n");
     }
 }

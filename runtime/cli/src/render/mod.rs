@@ -10,7 +10,7 @@ mod status;
 mod table;
 mod text;
 
-pub(crate) use change::{MANUAL, added, changed, reloaded};
+pub(crate) use change::{added, changed, reloaded};
 pub(crate) use doctor::findings;
 pub(crate) use json::pretty;
 pub(crate) use report::{description, error, event, list, log_entry, result};

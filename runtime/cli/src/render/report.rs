@@ -43,8 +43,8 @@ pub(crate) fn error(error: &CallError, paint: Paint) -> String {
     }
     let mut cause = error.cause.as_deref();
     while let Some(inner) = cause {
-        let said = visible_line(&inner.error.message);
-        let _ = writeln!(out, "  because {} failed: {} {said}", inner.operation, inner.error.code);
+        let (name, said) = (visible_line(&inner.error.name), visible_line(&inner.error.message));
+        let _ = writeln!(out, "  because {} failed: {} {name}: {said}", inner.operation, inner.error.code);
         cause = inner.error.cause.as_deref();
     }
     if let Some(hint) = &error.hint {

@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 use plugd_protocol::PluginName;
 use plugd_protocol::control::{
-    ActiveCall, DaemonStatus, ExitReport, PluginState, PluginStatus, StartReport, StatusReport, StopReport,
-    Stopped,
+    ActiveCall, DaemonStatus, ExitReport, PluginState, PluginStatus, RestartRequired, StartReport,
+    StatusReport, StopReport, Stopped,
 };
 
 use super::table::{Cell, table};
@@ -157,7 +157,7 @@ fn in_full(plugin: &PluginStatus, all: &[PluginStatus], paint: Paint) -> String 
         if !required.changed.is_empty() {
             rows.row("changed", visible_line(&required.changed.join(", ")).into_owned());
         }
-        rows.row("", format!("`plugd restart {}` applies it", plugin.name));
+        rows.lines("", what_now(plugin, required));
     }
     rows.row("starts", format!("{} ({} restarts count)", plugin.starts, plugin.restarts));
     rows.row(
@@ -176,6 +176,18 @@ fn in_full(plugin: &PluginStatus, all: &[PluginStatus], paint: Paint) -> String 
     rows.lines("not held to", held(&plugin.not_enforced));
     exits(plugin, &mut rows);
     table(&rows.0)
+}
+
+/// The last words of a run that was to take over, and what is to be done.
+fn what_now(plugin: &PluginStatus, required: &RestartRequired) -> Vec<String> {
+    let name = &plugin.name;
+    if required.is_manual() {
+        return vec![format!("`plugd restart {name}` applies it")];
+    }
+    let failed = plugin.exits.iter().rev().find(|exit| exit.generation > plugin.generation);
+    let said = failed.and_then(|exit| exit.stderr_tail.last());
+    let said = said.map(|line| format!("last line on stderr: {}", visible_line(line)));
+    said.into_iter().chain([format!("mend it, then `plugd reload {name}`")]).collect()
 }
 
 fn held(limits: &BTreeMap<String, String>) -> impl Iterator<Item = String> {
@@ -308,6 +320,22 @@ mod tests {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert!(!text.contains("words of 1"), "only the last words are shown: {text}");
+    }
+
+    #[test]
+    fn a_run_that_failed_to_take_over_is_no_reason_for_a_restart() {
+        let behind = plugin(
+            "fp",
+            "ready",
+            json!({
+                "restart_required": {"changed": ["file main.py"], "reason": "the new one failed: exit status 1"},
+                "exits": [{"generation": 4, "text": "exit status 1", "at": 0, "stderr_tail": ["SyntaxError: no"]}],
+            }),
+        );
+        let text = plugin_status(&behind, &report(vec![behind.clone()]), Paint::never());
+        assert!(text.contains("last line on stderr: SyntaxError: no\n"), "{text}");
+        assert!(text.contains("mend it, then `plugd reload fp`\n"), "{text}");
+        assert!(!text.contains("plugd restart"), "{text}");
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub(crate) fn all(daemon: Daemon) -> Methods {
 }
 
 /// A command's failure as JSON-RPC puts it.
-fn command_failed(error: CallError) -> ErrorObjectOwned {
+pub(crate) fn command_failed(error: CallError) -> ErrorObjectOwned {
     ErrorObjectOwned::owned(COMMAND_FAILED, error.message.clone(), Some(error))
 }
 

@@ -38,11 +38,20 @@ pub(super) fn register(module: &mut RpcModule<Daemon>) -> Result<(), RegisterMet
     })?;
     module.register_async_method(method::LOGS, |given, daemon, _| async move {
         let params: LogsParams = params::read(&given)?;
-        Answer::Ok(daemon.engine.logs(&params).await)
+        let entries = daemon.engine.logs(&params).await;
+        // What a plugin said that has gone since can still be read.
+        if entries.is_empty() {
+            daemon.engine.expect_plugin(params.plugin.as_ref()).map_err(command_failed)?;
+        }
+        Answer::Ok(entries)
     })?;
     module.register_async_method(method::EVENTS, |given, daemon, _| async move {
         let params: EventsParams = params::read(&given)?;
-        Answer::Ok(daemon.engine.events(&params).await)
+        let events = daemon.engine.events(&params).await;
+        if events.is_empty() {
+            daemon.engine.expect_plugin(params.plugin.as_ref()).map_err(command_failed)?;
+        }
+        Answer::Ok(events)
     })?;
     module.register_subscription(
         method::LOGS_SUBSCRIBE,

@@ -394,6 +394,34 @@ mod tests {
     }
 
     #[test]
+    fn what_others_changed_is_learnt_and_what_could_not_be_written_stands() {
+        let world = World::new(&format!("{CONFIGURED}[plugins.c]\ncommand = [\"sh\"]\n"));
+        let (text, _) = world.compose("b", json!({"command": ["/bin/sh"]})).unwrap();
+        keep(&world.state(), &name("b"), &text).unwrap();
+        let mut running = world.read().unwrap();
+        assert!(running.refreshed().is_none(), "nobody changed anything");
+        // Decided here, with a state folder that took nothing.
+        running.obey(Operator { stopped: [name("a")].into(), ..Operator::default() });
+        assert!(running.refreshed().is_none());
+
+        forget(&world.state(), &name("b")).unwrap();
+        keep(&world.state(), &name("d"), &text).unwrap();
+        keep(&world.state(), &name("a"), &text).unwrap();
+        let learnt = running.refreshed().unwrap();
+        assert_eq!(learnt.plugins.keys().collect::<Vec<_>>(), [&name("a"), &name("c"), &name("d")]);
+        assert!(!learnt.plugins[&name("a")].is_added(), "a name that is configured stays what it is");
+        assert_eq!(learnt.operator, running.operator);
+
+        let elsewhere = Operator { removed: [name("c")].into(), ..Operator::default() };
+        elsewhere.save(&world.state()).unwrap();
+        let learnt = learnt.refreshed().unwrap();
+        assert_eq!(learnt.removed.keys().collect::<Vec<_>>(), [&name("c")]);
+        assert_eq!(learnt.operator, elsewhere, "what was written last counts");
+        world.write("state/operator.json", "{");
+        assert!(learnt.refreshed().is_none(), "what cannot be read changes nothing");
+    }
+
+    #[test]
     fn a_running_engine_keeps_its_places_and_no_plugin_goes_by_an_empty_file() {
         let world = World::new(CONFIGURED);
         let file = world.dir.path().join("plugd.toml");

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use toml::de::DeValue;
 
 use super::form::{At, Found, Layer, Read, Reader, form};
+use super::least::{CountFrom, PeriodFrom, SizeFrom};
 use super::value::{
     CallTime, Count, JsonTable, Need, Period, PeriodOrOff, Share, Size, SizeOrNone, Variables, Words,
 };
@@ -67,21 +68,21 @@ form! {
     /// Limits and waits of a plugin.
     LimitsFile {
         /// How long `describe` may take.
-        describe_timeout: Period,
+        describe_timeout: PeriodFrom<1>,
         /// How long `init` may take without a sign of progress.
-        init_timeout: Period,
+        init_timeout: PeriodFrom<1>,
         /// How long a start may take altogether while it reports progress.
-        start_timeout_max: Period,
+        start_timeout_max: PeriodFrom<1>,
         /// How long a call may run; at most an hour.
         timeout: CallTime,
         /// How long a call may go without progress; false is for ever.
         stall_timeout: PeriodOrOff,
         /// How long a call may wait for a free lane.
-        queue_timeout: Period,
+        queue_timeout: PeriodFrom<1>,
         /// How many calls may wait.
         queue_length: Count,
         /// How long a cancelled call may hold a lane.
-        cancel_grace: Period,
+        cancel_grace: PeriodFrom<1>,
         /// How long a stop waits for calls in flight.
         drain_timeout: Period,
         /// How long the answer to `shutdown` may take.
@@ -93,13 +94,13 @@ form! {
         /// How long after SIGKILL a process that is still there is given up.
         unkillable_timeout: Period,
         /// The longest frame, its newline not counted.
-        frame_limit: Size,
+        frame_limit: SizeFrom<1024>,
         /// How much of a plugin's log is kept.
         log_size: Size,
         /// How long an open question can be answered.
         token_ttl: Period,
         /// How often an idle plugin that declares it is pinged.
-        ping_interval: Period,
+        ping_interval: PeriodFrom<100>,
         /// How many pings in a row may go unanswered.
         ping_misses: Count,
         /// After how long without a call a lazy plugin stops; false is never.
@@ -154,11 +155,11 @@ form! {
         /// Whether it is started again.
         policy: Policy,
         /// The first wait; each failure doubles it.
-        backoff: Period,
+        backoff: PeriodFrom<1>,
         /// The longest wait.
-        backoff_cap: Period,
+        backoff_cap: PeriodFrom<1>,
         /// Failures within this time count together.
-        window: Period,
+        window: PeriodFrom<1000>,
         /// More failures than this within the window and it is given up.
         max: u32,
         /// Ready for this long, it is restarted at once.
@@ -166,7 +167,7 @@ form! {
         /// Ready for this long, its failures are forgotten.
         reset_after: Period,
         /// How often a plugin that was given up is tried.
-        probe_interval: Period,
+        probe_interval: PeriodFrom<100>,
         /// By what share a wait varies.
         jitter: Share,
     }
@@ -176,13 +177,13 @@ form! {
     /// What the kernel lets a process have at most (`man 2 setrlimit`).
     RlimitsFile {
         /// Descriptors open at once.
-        open_files: Count,
+        open_files: CountFrom<8>,
         /// Processes and threads of the user.
         processes: Count,
         /// Bytes of address space.
-        address_space: Size,
+        address_space: SizeFrom<{ 16 << 20 }>,
         /// Time on a processor, in whole seconds.
-        cpu_time: Period,
+        cpu_time: PeriodFrom<1000>,
         /// Bytes in a file that it writes.
         file_size: Size,
         /// Bytes in a core dump; 0 where nothing is said.

@@ -15,7 +15,7 @@ use super::file::{ConfigFile, PluginFile};
 use super::find::{Found, Places, SOCKET_PATH_MAX};
 use super::form::{At, Layer, Read, Reader};
 use super::resolve::{Defaults, Entry, under};
-use super::scan::{Scanned, reason, scan};
+use super::scan::{self, Broken, Scanned, reason};
 use super::{Config, Environment, PluginConfig};
 use crate::operator::Operator;
 
@@ -54,7 +54,33 @@ pub(super) fn again(running: &Config, path: &Path, environment: &Environment) ->
     }
     let mut config = parse_along(&text, path, environment, Along::Running(running))?;
     config.searched.clone_from(&running.searched);
+    config.warn_of_broken();
     Ok(config)
+}
+
+/// What is configured with what others changed in the state folder since; `None` where nobody did.
+///
+/// What stands there as it was left is not read again: it may differ from what is in use, where it
+/// could not be written.
+pub(super) fn refreshed(running: &Config, environment: &Environment) -> Option<Config> {
+    let mut config = running.clone();
+    let is_there = |name: &PluginName| added::file_of(&running.state_dir, name).exists();
+    config.plugins.retain(|name, plugin| !plugin.is_added() || is_there(name));
+    for Added { name, entry } in added::read_all(&running.state_dir, &running.dir).plugins {
+        let is_known = config.plugins.contains_key(&name) || config.removed.contains_key(&name);
+        if !is_known && let Ok(plugin) = entry.resolve(&name, &config.defaults, environment) {
+            config.plugins.insert(name, plugin);
+        }
+    }
+    let kept = Operator::read(&running.state_dir);
+    let operator = match kept == running.kept || kept.unreadable.is_some() {
+        true => running.operator.clone(),
+        false => kept.clone(),
+    };
+    config.kept = kept;
+    config.obey(operator);
+    let differs = config.plugins != running.plugins || config.operator != running.operator;
+    differs.then_some(config)
 }
 
 fn text_of(path: &Path) -> Result<String, ConfigError> {
@@ -156,21 +182,17 @@ fn assemble(
 
     let scanned = file.scan.and_then(|scan| scan.dirs).unwrap_or_default();
     let scan_dirs: Vec<PathBuf> = scanned.iter().map(|written| under(&dir, written)).collect();
-    let mut findings = scan(&scan_dirs);
-    problems.append(&mut findings.problems);
-    let mut entries = merge(file.plugins.unwrap_or_default(), findings.plugins, path, &dir, &mut problems);
-    let (operator, mut added) = match along {
-        Along::Nothing => (Operator::default(), added::Findings::default()),
-        Along::Operator => (Operator::read(&state_dir), added::read_all(&state_dir, &dir)),
-        Along::Running(running) => {
-            socket.clone_from(&running.socket);
-            (running.operator.clone(), added::read_all(&state_dir, &dir))
-        }
-    };
+    let mut findings = scan::scan(&scan_dirs);
+    let mut entries = merge(file.plugins.unwrap_or_default(), &mut findings, path, &dir, &mut problems);
+    if let Along::Running(running) = along {
+        socket.clone_from(&running.socket);
+    }
+    let (operator, kept, mut added) = of_operator(along, &state_dir, &dir);
     findings.skipped.append(&mut added.skipped);
     merge_added(&mut entries, added.plugins, path, &mut problems);
 
-    let plugins = resolve_all(entries, &defaults, environment, &mut problems);
+    let plugins = resolve_all(entries, &defaults, environment, &mut findings.broken, &mut problems);
+    let broken = passed_over(&mut findings, along, &mut problems);
     if !problems.is_empty() {
         problems.sort_by(|one, other| (&one.file, one.line).cmp(&(&other.file, other.line)));
         return Err(ConfigError { problems });
@@ -186,20 +208,38 @@ fn assemble(
         cgroups: daemon.cgroups.unwrap_or(true),
         scan_dirs,
         skipped: findings.skipped,
+        broken,
         limits: defaults.limits(),
         plugins,
         removed: BTreeMap::new(),
         operator: Operator::default(),
+        kept,
+        files: None,
         defaults,
     };
     config.obey(operator);
     Ok(config)
 }
 
+/// What an operator decided, what of that is kept, and the plugins that were added.
+fn of_operator(along: Along<'_>, state_dir: &Path, dir: &Path) -> (Operator, Operator, added::Findings) {
+    match along {
+        Along::Nothing => (Operator::default(), Operator::default(), added::Findings::default()),
+        Along::Operator => {
+            let operator = Operator::read(state_dir);
+            (operator.clone(), operator, added::read_all(state_dir, dir))
+        }
+        Along::Running(running) => {
+            (running.operator.clone(), running.kept.clone(), added::read_all(state_dir, dir))
+        }
+    }
+}
+
 fn resolve_all(
     entries: BTreeMap<PluginName, Entry>,
     defaults: &Defaults,
     environment: &Environment,
+    broken: &mut Vec<Broken>,
     problems: &mut Vec<ConfigProblem>,
 ) -> BTreeMap<PluginName, PluginConfig> {
     let mut plugins = BTreeMap::new();
@@ -209,11 +249,40 @@ fn resolve_all(
             Err(message) => {
                 let key = format!("plugins.{name}.manifest");
                 let message = format!("{key}: {message}");
-                problems.push(problem(Some(&entry.file), entry.line, &key, &message));
+                let found = problem(Some(&entry.file), entry.line, &key, &message);
+                match matches!(entry.source, Source::Scan { .. }) {
+                    true => {
+                        let (plugin, path) = (Some(name), entry.file);
+                        broken.push(Broken { plugin, path, problems: vec![found] });
+                    }
+                    false => problems.push(found),
+                }
             }
         }
     }
     plugins
+}
+
+/// Sorts what a scan found broken: passed over, unless plugins run that would go by it.
+fn passed_over(
+    findings: &mut scan::Findings,
+    along: Along<'_>,
+    problems: &mut Vec<ConfigProblem>,
+) -> Vec<Broken> {
+    let mut passed_over = Vec::new();
+    for mut broken in findings.broken.drain(..) {
+        let is_in_use = match along {
+            Along::Running(running) => broken.concerns(running),
+            Along::Nothing | Along::Operator => false,
+        };
+        if is_in_use {
+            problems.append(&mut broken.problems);
+        } else {
+            findings.skipped.push(broken.skipped());
+            passed_over.push(broken);
+        }
+    }
+    passed_over
 }
 
 fn problem(file: Option<&Path>, line: Option<usize>, key: &str, message: &str) -> ConfigProblem {
@@ -236,13 +305,13 @@ fn check_socket(socket: &Path, file: Option<&Path>, problems: &mut Vec<ConfigPro
 /// Puts the plugins of the file and of the folders together; a name is offered once.
 fn merge(
     written: BTreeMap<PluginName, At<PluginFile>>,
-    scanned: Vec<Scanned>,
+    findings: &mut scan::Findings,
     path: Option<&Path>,
     dir: &Path,
     problems: &mut Vec<ConfigProblem>,
 ) -> BTreeMap<PluginName, Entry> {
     let mut offered: BTreeMap<PluginName, Vec<Scanned>> = BTreeMap::new();
-    for plugin in scanned {
+    for plugin in findings.plugins.drain(..) {
         offered.entry(plugin.name.clone()).or_default().push(plugin);
     }
     for (name, plugins) in &mut offered {
@@ -265,7 +334,9 @@ fn merge(
             None if form.command.is_none() => {
                 let key = format!("plugins.{name}.command");
                 // A command that is wrong, or a folder whose own file is, has been reported as that.
-                if problems.iter().any(|problem| problem.key == key || is_in_folder(problem, &name)) {
+                let is_broken = |broken: &Broken| broken.plugin.as_ref() == Some(&name);
+                if problems.iter().any(|problem| problem.key == key) || findings.broken.iter().any(is_broken)
+                {
                     continue;
                 }
                 let message = format!(
@@ -273,7 +344,15 @@ fn merge(
                 );
                 let suggestion =
                     nearest(name.as_str(), offered.keys().map(PluginName::as_str)).map(str::to_owned);
-                problems.push(ConfigProblem { suggestion, ..problem(path, Some(line), &key, &message) });
+                let missing = ConfigProblem { suggestion, ..problem(path, Some(line), &key, &message) };
+                // It may lie in the folder that cannot be looked into.
+                match findings.broken.iter().any(|broken| broken.plugin.is_none()) {
+                    true => {
+                        let (plugin, path) = (Some(name), file.clone());
+                        findings.broken.push(Broken { plugin, path, problems: vec![missing] });
+                    }
+                    false => problems.push(missing),
+                }
                 continue;
             }
             None => {
@@ -316,12 +395,6 @@ fn merge_added(
     }
 }
 
-fn is_in_folder(problem: &ConfigProblem, name: &PluginName) -> bool {
-    let folder = problem.file.as_deref().and_then(Path::parent).and_then(Path::file_name);
-    problem.file.as_deref().is_some_and(|file| file.ends_with(super::scan::PLUGIN_FILE))
-        && folder.is_some_and(|folder| folder == name.as_str())
-}
-
 fn duplicate(
     name: &PluginName,
     places: &[String],
@@ -344,7 +417,7 @@ fn over_scanned(written: PluginFile, scanned: Scanned, dir: &Path) -> Entry {
         (None, Some(cwd)) => under(&scanned.folder, cwd),
         (None, None) => scanned.folder.clone(),
     };
-    let own_file = scanned.path.join(super::scan::PLUGIN_FILE);
+    let own_file = scanned.path.join(scan::PLUGIN_FILE);
     Entry {
         form: written.over(scanned.form),
         source: Source::Scan { dir: scanned.dir.display().to_string() },

@@ -9,6 +9,7 @@ mod error;
 mod file;
 mod find;
 mod form;
+mod least;
 mod load;
 mod resolve;
 mod scan;
@@ -21,13 +22,15 @@ mod value;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use plugd_protocol::PluginName;
 use plugd_protocol::control::{Skipped, Source};
 use plugd_protocol::manifest::Requirement;
 
-use crate::operator::Operator;
+use crate::operator::{Operator, Turn};
+use crate::watch::Snapshot;
 use resolve::Defaults;
 
 pub use added::folder_as_written;
@@ -38,7 +41,7 @@ pub use file::{Change as OnChange, Start as StartMode};
 pub use find::Found;
 pub use plugd_supervisor::driver::{CgroupLimits, Rlimits};
 pub use plugd_supervisor::machine::{RestartMode, RestartPolicy};
-pub(crate) use scan::files_of;
+pub(crate) use scan::{Broken, files_of};
 pub use schema::schema;
 pub use value::TIMEOUT_MAX;
 
@@ -68,6 +71,8 @@ pub struct Config {
     pub scan_dirs: Vec<PathBuf>,
     /// What was found there and passed over.
     pub skipped: Vec<Skipped>,
+    /// What is wrong with plugins found there, and with those folders: the others run all the same.
+    pub(crate) broken: Vec<Broken>,
     /// The limits of a plugin that sets none of its own.
     pub limits: Limits,
     /// The plugins, by name.
@@ -76,6 +81,10 @@ pub struct Config {
     pub removed: BTreeMap<PluginName, PluginConfig>,
     /// What an operator changed, as far as it was read along.
     pub(crate) operator: Operator,
+    /// What of that the state folder said last; it differs where it could not be written.
+    pub(crate) kept: Operator,
+    /// How its files were when it was read, where they are watched.
+    pub(crate) files: Option<Arc<Snapshot>>,
     /// The table `[limits]` as written, for plugins that are added later.
     defaults: Defaults,
 }
@@ -217,7 +226,10 @@ impl Config {
     /// Its file cannot be removed.
     pub fn forget_added(path: &Path, plugin: &PluginName) -> std::io::Result<bool> {
         match load::places(path, &Environment::of_process()) {
-            Some((_, state_dir)) => added::forget(&state_dir, plugin),
+            Some((_, state_dir)) => {
+                let _turn = Turn::take(&state_dir)?;
+                added::forget(&state_dir, plugin)
+            }
             None => Ok(false),
         }
     }
@@ -226,6 +238,11 @@ impl Config {
     /// folder and what an operator decided stand.
     pub(crate) fn again(&self, file: &Path) -> Result<Config, ConfigError> {
         load::again(self, file, &Environment::of_process())
+    }
+
+    /// The same with what others changed of it in the state folder meanwhile; `None` where nobody did.
+    pub(crate) fn refreshed(&self) -> Option<Config> {
+        load::refreshed(self, &Environment::of_process())
     }
 
     /// Reads the text of a file that would lie at `path`, and nothing that an operator changed.
@@ -254,6 +271,13 @@ impl Config {
             reason: format!("{name} was removed by an operator: `plugd add {name}` restores it"),
         });
         self.skipped.iter().cloned().chain(removed).collect()
+    }
+
+    /// Says in the log what is passed over because it is broken.
+    pub(crate) fn warn_of_broken(&self) {
+        for problem in self.broken.iter().flat_map(|broken| &broken.problems) {
+            tracing::warn!("passed over: {problem}");
+        }
     }
 
     /// Takes up an operator's decisions in place of those before.

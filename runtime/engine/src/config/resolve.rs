@@ -173,7 +173,7 @@ fn rlimits(chosen: &RlimitsFile) -> Rlimits {
     let default = Rlimits::default();
     let count = |count: Option<Count>, default| count.map_or(default, |count| Some(u64::from(count.0)));
     Rlimits {
-        open_files: count(chosen.open_files, default.open_files),
+        open_files: chosen.open_files.map_or(default.open_files, |count| Some(u64::from(count.0))),
         processes: count(chosen.processes, default.processes),
         address_space: chosen.address_space.map_or(default.address_space, |size| Some(size.0)),
         cpu_time: chosen.cpu_time.map_or(default.cpu_time, |time| Some(whole_seconds(time.0))),

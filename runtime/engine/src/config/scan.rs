@@ -7,12 +7,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use plugd_protocol::PluginName;
-use plugd_protocol::control::Skipped;
+use plugd_protocol::control::{Skipped, Source};
 
 use super::error::ConfigProblem;
 use super::file::PluginFile;
 use super::load::read_form;
 use super::value::Words;
+use super::{Config, PluginConfig};
 
 /// The file that makes a folder a plugin.
 pub(super) const PLUGIN_FILE: &str = "plugin.toml";
@@ -36,13 +37,24 @@ pub(super) struct Scanned {
 pub(super) struct Findings {
     pub(super) plugins: Vec<Scanned>,
     pub(super) skipped: Vec<Skipped>,
-    pub(super) problems: Vec<ConfigProblem>,
+    pub(super) broken: Vec<Broken>,
 }
 
-/// Why an entry is no plugin: passed over, or wrong.
+/// What was found and cannot be used; that keeps nothing else from running.
+#[derive(Debug, Clone)]
+pub(crate) struct Broken {
+    /// The plugin it would be; `None` for a scanned folder that cannot be read.
+    pub(crate) plugin: Option<PluginName>,
+    /// Its file, or that folder.
+    pub(super) path: PathBuf,
+    /// What is wrong with it; never empty.
+    pub(crate) problems: Vec<ConfigProblem>,
+}
+
+/// Why an entry is no plugin: passed over, or broken.
 enum NoPlugin {
     Skipped(String),
-    Wrong(Vec<ConfigProblem>),
+    Broken(Broken),
 }
 
 /// Scans folders in the order given; a folder named twice counts once.
@@ -55,10 +67,12 @@ pub(super) fn scan(dirs: &[PathBuf]) -> Findings {
         }
         match names_in(dir) {
             Ok(paths) => paths.into_iter().for_each(|path| findings.entry(dir, path)),
-            Err(error) => findings.problems.push(ConfigProblem {
-                key: "scan.dirs".to_owned(),
-                ..ConfigProblem::of_file(dir, format!("cannot be scanned: {}", reason(&error)))
-            }),
+            Err(error) => {
+                let message = format!("cannot be scanned: {}", reason(&error));
+                let key = "scan.dirs".to_owned();
+                let problems = vec![ConfigProblem { key, ..ConfigProblem::of_file(dir, message) }];
+                findings.broken.push(Broken { plugin: None, path: dir.clone(), problems });
+            }
         }
     }
     findings
@@ -82,8 +96,27 @@ impl Findings {
             Err(NoPlugin::Skipped(reason)) => {
                 self.skipped.push(Skipped { path: path.display().to_string(), reason });
             }
-            Err(NoPlugin::Wrong(problems)) => self.problems.extend(problems),
+            Err(NoPlugin::Broken(broken)) => self.broken.push(broken),
         }
+    }
+}
+
+impl Broken {
+    /// Whether plugins run that are to go on as they were, and cannot be told from this any more.
+    pub(super) fn concerns(&self, running: &Config) -> bool {
+        let concerned = |plugin: &PluginConfig| match (&plugin.source, &self.plugin) {
+            (Source::Scan { dir }, None) => self.path == Path::new(dir),
+            (source, Some(name)) => matches!(source, Source::Scan { .. }) && plugin.name == *name,
+            (_, None) => false,
+        };
+        running.plugins.values().any(concerned)
+    }
+
+    /// How a listing of what was passed over has it.
+    pub(super) fn skipped(&self) -> Skipped {
+        let unplaced = |problem: &ConfigProblem| ConfigProblem { file: None, ..problem.clone() }.to_string();
+        let reasons: Vec<String> = self.problems.iter().map(unplaced).collect();
+        Skipped { path: self.path.display().to_string(), reason: reasons.join("; ") }
     }
 }
 
@@ -102,7 +135,12 @@ fn plugin_at(path: &Path) -> Result<(PluginName, PathBuf, PluginFile), NoPlugin>
             return Err(skipped("the folder has no plugin.toml"));
         }
         let name = name_of(file_name)?;
-        let form = folder_form(&file)?;
+        let form = match folder_form(&file) {
+            Ok(form) => form,
+            Err(problems) => {
+                return Err(NoPlugin::Broken(Broken { plugin: Some(name), path: file, problems }));
+            }
+        };
         return Ok((name, path.to_owned(), form));
     }
     if !metadata.is_file() {
@@ -148,20 +186,19 @@ fn name_of(text: &str) -> Result<PluginName, NoPlugin> {
     PluginName::new(text).map_err(|error| NoPlugin::Skipped(error.to_string()))
 }
 
-fn folder_form(file: &Path) -> Result<PluginFile, NoPlugin> {
+fn folder_form(file: &Path) -> Result<PluginFile, Vec<ConfigProblem>> {
     let mut problems = Vec::new();
-    let text = fs::read_to_string(file).map_err(|error| {
-        NoPlugin::Wrong(vec![ConfigProblem::of_file(file, format!("cannot be read: {}", reason(&error)))])
-    })?;
+    let text = fs::read_to_string(file)
+        .map_err(|error| vec![ConfigProblem::of_file(file, format!("cannot be read: {}", reason(&error)))])?;
     let form: Option<PluginFile> = read_form(&text, file, &mut problems);
     match form {
         Some(form) if problems.is_empty() && form.command.is_none() => {
             let message = "command is missing: add command = [\"./PROGRAM\"]";
             let key = "command".to_owned();
-            Err(NoPlugin::Wrong(vec![ConfigProblem { key, ..ConfigProblem::of_file(file, message) }]))
+            Err(vec![ConfigProblem { key, ..ConfigProblem::of_file(file, message) }])
         }
         Some(form) if problems.is_empty() => Ok(form),
-        _ => Err(NoPlugin::Wrong(problems)),
+        _ => Err(problems),
     }
 }
 

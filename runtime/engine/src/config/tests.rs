@@ -12,6 +12,8 @@ use serde_json::json;
 
 use super::*;
 
+mod scanning;
+
 fn environment() -> Environment {
     Environment::of([("HOME", "/home/a"), ("PATH", "/usr/bin:/bin"), ("XDG_RUNTIME_DIR", "/run/user/1")])
 }
@@ -66,7 +68,7 @@ fn each_mistake_is_named_with_its_line_and_what_would_be_right() {
         ),
         (
             "rlimits = { open_files = 0 }",
-            "plugins.w.rlimits.open_files: expected a whole number of at least 1, got the integer 0".into(),
+            "plugins.w.rlimits.open_files: expected a whole number of at least 8, got the integer 0".into(),
         ),
         ("rlimits = { open_flies = 9 }", "unknown key plugins.w.rlimits.open_flies: did you mean open_files?".into()),
         (
@@ -331,101 +333,6 @@ fn a_file_is_looked_for_where_the_manual_says() {
     assert!(error.ends_with("other.toml: cannot be read: there is nothing of that name"), "{error}");
     let by_variable = Environment::of([("PLUGD_CONFIG", "/etc/p.toml")]);
     assert_eq!(Config::find_from(None, &project, &by_variable).file, Some("/etc/p.toml".into()));
-}
-
-/// A folder of plugins: each file with its text, executable where its name ends in `!`.
-fn folder(root: &Path, files: &[(&str, &str)]) {
-    for (name, text) in files {
-        let path = root.join(name.trim_end_matches('!'));
-        fs::create_dir_all(path.parent().expect("below the root")).expect("a folder");
-        fs::write(&path, text).expect("written");
-        let mode = if name.ends_with('!') { 0o755 } else { 0o644 };
-        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("set");
-    }
-}
-
-fn scanned(root: &Path, text: &str) -> Result<Config, ConfigError> {
-    Config::parse(text, &root.join("plugd.toml"), &environment())
-}
-
-#[test]
-fn a_scan_takes_up_plugins_and_says_what_it_passed_over() {
-    let root = tempfile::tempdir().expect("a folder");
-    let plugin_toml =
-        "command = [\"./run\", \"-v\"]\npriority = 5\nenv = { A = \"1\" }\n[config]\na = { x = 1, y = 2 }\n";
-    folder(
-        root.path(),
-        &[
-            ("plugins/mailbox/plugin.toml", plugin_toml),
-            ("plugins/greet.py!", ""),
-            ("plugins/notes.txt", ""),
-            ("plugins/empty/readme", ""),
-            ("plugins/_draft/plugin.toml", "nonsense"),
-            ("plugins/.hidden!", ""),
-            ("plugins/greet.py~!", ""),
-            ("plugins/my tool!", ""),
-        ],
-    );
-    let text = "[scan]\ndirs = [\"plugins\", \"./plugins\"]\n[plugins.mailbox]\nenabled = false\nenv = { B = \"2\" }\nconfig = { a = { y = 3 } }\n";
-    let config = scanned(root.path(), text).expect("right");
-    let dir = fs::canonicalize(root.path()).expect("there").join("plugins");
-    let names: Vec<&str> = config.plugins.keys().map(PluginName::as_str).collect();
-    assert_eq!(names, ["greet", "mailbox"]);
-    let greet = &config.plugins[&name("greet")];
-    assert_eq!((&greet.program, &greet.cwd), (&dir.join("greet.py"), &dir));
-    let mailbox = &config.plugins[&name("mailbox")];
-    assert_eq!(mailbox.source, Source::Scan { dir: dir.display().to_string() });
-    assert_eq!((mailbox.enabled, mailbox.priority), (false, Some(5)));
-    assert_eq!((&mailbox.cwd, &mailbox.program), (&dir.join("mailbox"), &dir.join("mailbox/./run")));
-    assert_eq!(mailbox.config, json!({"a": {"x": 1, "y": 3}}));
-    assert_eq!(mailbox.env.len(), 2);
-    let skipped: Vec<String> = config
-        .skipped
-        .iter()
-        .map(|skipped| format!("{}: {}", skipped.path.rsplit('/').next().unwrap_or_default(), skipped.reason))
-        .collect();
-    assert_eq!(
-        skipped,
-        [
-            ".hidden: names that begin with _ or . are passed over",
-            "_draft: names that begin with _ or . are passed over",
-            "empty: the folder has no plugin.toml",
-            "greet.py~: it looks like a backup copy",
-            "my tool: \"my tool\" is not a plugin name: expected 1 to 64 letters, digits, '_' or '-', beginning with a letter or digit",
-            "notes.txt: it is not executable: chmod +x makes it a plugin",
-        ]
-    );
-}
-
-#[test]
-fn a_name_offered_twice_is_an_error_in_whatever_order() {
-    let root = tempfile::tempdir().expect("a folder");
-    let plugin_toml = "command = [\"./run\"]\n";
-    folder(root.path(), &[("a/mailbox/plugin.toml", plugin_toml), ("b/mailbox.sh!", "")]);
-    let error = |text: &str| scanned(root.path(), text).expect_err("twice").to_string();
-    let forwards = error("[scan]\ndirs = [\"a\", \"b\"]\n");
-    assert_eq!(forwards, error("[scan]\ndirs = [\"b\", \"a\"]\n"));
-    assert!(forwards.contains("the plugin mailbox is there 2 times: "), "{forwards}");
-    assert!(forwards.contains("/a/mailbox and ") && forwards.contains("/b/mailbox.sh: rename"), "{forwards}");
-    let with_file = error("[scan]\ndirs = [\"a\"]\n[plugins.mailbox]\ncommand = [\"w\"]\n");
-    assert!(with_file.contains("line 3: the plugin mailbox is there 2 times"), "{with_file}");
-    assert!(with_file.contains("plugd.toml: rename or remove all but one"), "{with_file}");
-}
-
-#[test]
-fn a_fault_in_a_scanned_folder_names_its_own_file() {
-    let root = tempfile::tempdir().expect("a folder");
-    folder(
-        root.path(),
-        &[("p/a/plugin.toml", "command = [\"a\"]\ntimout = 1\n"), ("p/b/plugin.toml", "priority = 1\n")],
-    );
-    let error = scanned(root.path(), "[scan]\ndirs = [\"p\", \"gone\"]\n[plugins.a]\nenabled = true\n")
-        .expect_err("faults")
-        .to_string();
-    assert!(error.contains("p/a/plugin.toml: line 2: unknown key timout: did you mean timeout?"), "{error}");
-    assert!(error.contains("p/b/plugin.toml: command is missing"), "{error}");
-    assert_eq!(error.lines().count(), 3, "{error}");
-    assert!(error.contains("/gone: cannot be scanned: there is nothing of that name"), "{error}");
 }
 
 #[test]

@@ -13,6 +13,9 @@ use super::form::{Found, Layer, Read, Reader, join};
 /// A call may run at most this long, whoever asks for it.
 pub const TIMEOUT_MAX: Duration = Duration::from_secs(60 * 60);
 
+/// Longer waits than this are slips of the pen.
+const PERIOD_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
 const DURATION: &str = "a duration such as \"5s\", \"250ms\", \"10m\" or \"1m30s\"";
 const SIZE: &str = "a size such as \"16MiB\" or a number of bytes";
 
@@ -125,7 +128,8 @@ fn integer(value: &DeValue<'_>) -> Option<i64> {
 impl Read for Period {
     fn read(value: &Found<'_>, key: &str, reader: &mut Reader<'_>) -> Option<Period> {
         match value.get_ref().as_str().and_then(parse_duration) {
-            Some(duration) => Some(Period(duration)),
+            Some(duration) if duration <= PERIOD_MAX => Some(Period(duration)),
+            Some(_) => reader.expected(value, key, "a duration of at most \"365d\""),
             None => reader.expected(value, key, DURATION),
         }
     }
@@ -160,8 +164,9 @@ fn bytes(value: &DeValue<'_>) -> Option<u64> {
 impl Read for Size {
     fn read(value: &Found<'_>, key: &str, reader: &mut Reader<'_>) -> Option<Size> {
         match bytes(value.get_ref()) {
-            Some(bytes) if bytes > 0 => Some(Size(bytes)),
-            _ => reader.expected(value, key, SIZE),
+            Some(0) => reader.expected(value, key, "a size of more than nothing, such as \"16MiB\""),
+            Some(bytes) => Some(Size(bytes)),
+            None => reader.expected(value, key, SIZE),
         }
     }
 }

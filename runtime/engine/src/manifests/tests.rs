@@ -186,6 +186,23 @@ async fn an_engine_for_a_single_call_and_a_plugin_of_its_own_keep_nothing() {
 }
 
 #[tokio::test]
+async fn an_engine_for_a_single_call_renews_what_is_kept_of_a_plugin_that_it_started() {
+    let place = Place::new();
+    let mut cache = ManifestCache::open(&place.0.path().join("state"), Opening::OnDemand);
+    cache.look_behind(&place.plugin(""));
+    note(&cache, &[]).await;
+    assert!(!place.kept().exists(), "its files may have changed since it was started");
+    // As if it had been opened when they were long written.
+    cache.opened = UnixMillis(unix_now().0 + 1_000);
+    cache.look_behind(&place.plugin(""));
+    note(&cache, &[]).await;
+    assert!(cache.recall(&place.plugin("")).is_some_and(|known| known.manifest.get() == MANIFEST));
+    place.write("main.sh", "echo two");
+    assert!(cache.recall(&place.plugin("")).is_none());
+    assert!(cache.known(&place.plugin("")).unwrap().is_none(), "it looks only where it must");
+}
+
+#[tokio::test]
 async fn a_plugin_that_is_gone_is_forgotten() {
     let place = Place::new();
     place.describe().await;

@@ -7,19 +7,18 @@ use std::time::Instant;
 use plugd_protocol::PluginName;
 use plugd_protocol::control::{GraphEdge, PluginState, Stopped};
 use plugd_protocol::manifest::CONCURRENCY_MAX;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::door::{Door, RunDoor, until};
+use super::children::Children;
+use super::door::{Availability, Door, RunDoor, until};
 use super::entry::{ActiveRun, Entry};
 use super::host::{Host, RunEvent, Standing};
 use super::launch::Spawner;
 use super::plugins::{GraphView, PluginSpec, PluginView};
-use super::run::{self, Report, RunParts};
+use super::run::{self, Report, RunParts, Told};
 use super::setup;
 use super::waiters::{Goal, Reply, Waiter, Waiters, stopped};
-use crate::launcher;
-use crate::machine::{Action, Event, Fact, Generation, Revision, Supervisor};
+use crate::machine::{Action, Event, Fact, Generation, Lifecycle, Revision, Supervisor};
 
 /// Facts on their way from the runs; a run waits when it is full.
 const FACTS_QUEUED: usize = 256;
@@ -50,7 +49,7 @@ struct Control {
     revision: Revision,
     host: Arc<dyn Host>,
     spawner: Spawner,
-    facts: mpsc::Sender<Report>,
+    facts: mpsc::Sender<Told>,
     publish: watch::Sender<Arc<HashMap<PluginName, Arc<Door>>>>,
     waiters: Waiters,
     leaving: Vec<oneshot::Sender<Vec<Stopped>>>,
@@ -61,7 +60,7 @@ struct Control {
 
 enum Turn {
     Command(Option<Command>),
-    Fact(Report),
+    Told(Told),
     Tick,
     ChildEnded,
 }
@@ -89,13 +88,13 @@ pub(super) async fn run(
         left: false,
     };
     let mut commands_open = true;
-    let mut children = children(&control);
+    let mut children = Children::listen(&control.spawner);
     while !control.left {
         let turn = tokio::select! {
             command = commands.recv(), if commands_open => Turn::Command(command),
-            Some(report) = reports.recv() => Turn::Fact(report),
+            Some(told) = reports.recv() => Turn::Told(told),
             () = until(control.machine.deadline()) => Turn::Tick,
-            () = next_child(&mut children) => Turn::ChildEnded,
+            () = children.ended() => Turn::ChildEnded,
         };
         match turn {
             Turn::Command(Some(command)) => control.obey(command),
@@ -104,7 +103,8 @@ pub(super) async fn run(
                 commands_open = false;
                 control.step(Event::Shutdown);
             }
-            Turn::Fact(report) => control.learn(report),
+            Turn::Told(Told::Fact(report)) => control.learn(report),
+            Turn::Told(Told::Buried(plugin, generation)) => control.buried(&plugin, generation),
             Turn::Tick => control.step(Event::Tick),
             Turn::ChildEnded => control.spawner.reap_orphans(),
         }
@@ -112,27 +112,6 @@ pub(super) async fn run(
     }
     control.spawner.close().await;
     control.say_goodbye();
-}
-
-/// Tells when a child has ended, where orphans come to this process and must be reaped by it.
-fn children(control: &Control) -> Option<Signal> {
-    if !launcher::adopts_orphans() {
-        return None;
-    }
-    let listening = signal(SignalKind::child());
-    if let Err(error) = &listening {
-        tracing::warn!(%error, "ended orphans are reaped late");
-    }
-    // Some may have come before anybody listened.
-    control.spawner.reap_orphans();
-    listening.ok()
-}
-
-async fn next_child(children: &mut Option<Signal>) {
-    match children {
-        Some(children) => drop(children.recv().await),
-        None => std::future::pending().await,
-    }
 }
 
 impl Control {
@@ -191,6 +170,9 @@ impl Control {
             Command::Shutdown { reply } => {
                 self.leaving.push(reply);
                 self.step(Event::Shutdown);
+                // What is not running is not started any more: nobody need wait to hear that.
+                let plugins: Vec<PluginName> = self.entries.keys().cloned().collect();
+                plugins.iter().for_each(|plugin| self.publish_door(plugin));
             }
         }
     }
@@ -235,7 +217,8 @@ impl Control {
                 .entries
                 .entry(spec.name.clone())
                 .or_insert_with(|| Entry::new(&spec.name, &settings, declared));
-            entry.described |= declared;
+            // What was described before may be another program by now: the machine knows.
+            entry.described = declared;
             spec.revision = entry.revise(settings, self.revision);
             specs.push(spec);
         }
@@ -253,10 +236,17 @@ impl Control {
         self.publish.send_replace(Arc::new(doors.collect()));
     }
 
+    fn buried(&mut self, plugin: &PluginName, generation: Generation) {
+        if let Some(entry) = self.entries.get_mut(plugin) {
+            entry.burying.remove(&generation);
+        }
+    }
+
     fn learn(&mut self, report: Report) {
         let Report { plugin, generation, fact, exit, took } = report;
         let ends = matches!(fact, Fact::Exited(_) | Fact::NotSpawned { .. });
         let reconfigured = matches!(fact, Fact::Reconfigured);
+        let candidate = self.machine.view(&plugin).is_some_and(|view| view.replacing == Some(generation));
         if let Some(entry) = self.entries.get_mut(&plugin) {
             match &fact {
                 Fact::Described(_) => {
@@ -273,7 +263,7 @@ impl Control {
                 if let Some(exit) = &exit {
                     tracing::info!(%plugin, generation = generation.0, exit = exit.report().text, "ended");
                 }
-                entry.ended(generation, exit);
+                entry.ended(generation, exit, candidate);
             }
         }
         self.step(Event::Fact(plugin.clone(), generation, fact));
@@ -305,9 +295,7 @@ impl Control {
         self.promote(plugin);
         let Some(view) = self.view(plugin) else { return };
         tracing::info!(%plugin, from = from.0, generation = view.view.generation.0, "replaced");
-        if let Some(entry) = self.entries.get(plugin) {
-            entry.door.publish(entry.availability(&view));
-        }
+        self.publish_door(plugin);
         self.host.event(plugin, view.view.generation, RunEvent::Replaced { from });
     }
 
@@ -315,6 +303,21 @@ impl Control {
         let actions = self.machine.step(Instant::now(), event);
         for action in actions {
             self.perform(action);
+        }
+        self.tell_refusals();
+    }
+
+    /// Tells once of each change that was tried and is not in use.
+    fn tell_refusals(&mut self) {
+        for (name, entry) in &mut self.entries {
+            let refusal = self.machine.plugin(name).and_then(Lifecycle::refusal);
+            let was_told = std::mem::replace(&mut entry.refused, refusal.is_some());
+            if let Some(reason) = refusal.filter(|_| !was_told)
+                && let Some(view) = self.machine.view(name)
+            {
+                tracing::warn!(plugin = %name, generation = view.generation.0, reason, "goes on as it was");
+                self.host.event(name, view.generation, RunEvent::Refused { reason: reason.to_owned() });
+            }
         }
     }
 
@@ -343,7 +346,9 @@ impl Control {
             Action::CloseStdin(plugin, generation) => {
                 self.tell(&plugin, generation, setup::Command::CloseStdin)
             }
-            Action::Terminate(plugin, generation) => self.tell(&plugin, generation, setup::Command::Terminate),
+            Action::Terminate(plugin, generation) => {
+                self.tell(&plugin, generation, setup::Command::Terminate)
+            }
             Action::Kill(plugin, generation) => self.tell(&plugin, generation, setup::Command::Kill),
             Action::Abandon(plugin, generation) => {
                 tracing::error!(%plugin, generation = generation.0, "SIGKILL did not end its process");
@@ -403,11 +408,21 @@ impl Control {
             return;
         };
         tracing::info!(%plugin, ?state, generation = view.view.generation.0, reason = view.reason, "entered");
-        if let Some(entry) = self.entries.get(plugin) {
-            entry.door.publish(entry.availability(&view));
-        }
+        self.publish_door(plugin);
         let event = RunEvent::Entered { state, reason: view.reason };
         self.host.event(plugin, view.view.generation, event);
+    }
+
+    /// Shows callers whether they can hand over calls.
+    fn publish_door(&self, plugin: &PluginName) {
+        let (Some(view), Some(entry)) = (self.view(plugin), self.entries.get(plugin)) else { return };
+        entry.door.publish(match entry.availability(&view) {
+            open @ Availability::Open(_) => open,
+            Availability::Wait { .. } | Availability::Shut { .. } if !self.leaving.is_empty() => {
+                Availability::Shut { state: PluginState::Stopping, reason: None }
+            }
+            closed @ (Availability::Wait { .. } | Availability::Shut { .. }) => closed,
+        });
     }
 
     fn view(&self, plugin: &PluginName) -> Option<PluginView> {
@@ -427,8 +442,12 @@ impl Control {
     fn answer_waiters(&mut self) {
         let reached = |plugin: &PluginName, goal: Goal| {
             let view = self.machine.view(plugin);
-            let described = self.entries.get(plugin).is_none_or(|entry| entry.described);
-            goal.reached(view.as_ref(), described)
+            let entry = self.entries.get(plugin);
+            let described = entry.is_none_or(|entry| entry.described);
+            // Stopped means that nothing is left.
+            let buried =
+                !matches!(goal, Goal::Stopped { .. }) || entry.is_none_or(|it| it.burying.is_empty());
+            buried && goal.reached(view.as_ref(), described, &self.machine)
         };
         for waiter in self.waiters.take_satisfied(reached) {
             self.answer(waiter);

@@ -9,9 +9,10 @@ use tokio::sync::mpsc;
 use super::door::{RunCall, RunFailure};
 use super::exit::{self, ExitRecord};
 use super::launch::{self, NotSpawned, Process};
-use super::log_lines::unix_now;
+use super::log_lines::{text_of, unix_now};
 use super::reading::Streams;
 use super::run::Run;
+use crate::machine::StopReason;
 use crate::machine::{Exit, Fact};
 
 /// How much is read from a dead plugin's pipes at most, where a grandchild goes on writing.
@@ -20,18 +21,16 @@ const LAST_WORDS_MAX: usize = 32 * 1024 * 1024;
 impl Run {
     /// Handles the lines that are complete in what was read of stderr.
     pub(super) fn read_stderr(&mut self, streams: &mut Streams) {
-        let mut lines = Vec::new();
         // Most plugins write there seldom: no room is kept for it.
         let read = std::mem::take(&mut streams.stderr_read);
-        streams.lines.push(&read, |line| lines.push(line));
-        for line in lines {
-            self.log_stderr(line);
-        }
+        streams.lines.push(&read, |line| self.log_stderr(line));
     }
 
-    fn log_stderr(&mut self, line: String) {
-        self.tail.push(&line);
-        self.log_in_call(LogStream::Stderr, LogLevel::Info, line);
+    fn log_stderr(&mut self, line: &[u8]) {
+        self.tail.push(line);
+        if self.may_log() {
+            self.log_admitted_in_call(LogStream::Stderr, LogLevel::Info, text_of(line));
+        }
     }
 
     /// Reads what the process left in its pipes; a grandchild may hold them open for ever.
@@ -47,11 +46,11 @@ impl Run {
             self.read_stderr(&mut streams);
         }
         if let Some(line) = streams.lines.finish() {
-            self.log_stderr(line);
+            self.log_stderr(&line);
         }
     }
 
-    /// Takes the exit status, answers every call that is still open, and reports the end once
+    /// Takes the exit status, answers every call that is still open, reports the end, and then that
     /// nothing of the run is left.
     pub(super) async fn finish(
         &mut self,
@@ -73,7 +72,9 @@ impl Run {
             generation: self.generation,
             exit,
             at: unix_now(),
+            unasked: self.stopping.is_none_or(|reason| reason == StopReason::Misbehaved),
             oom,
+            fault: self.fault.clone(),
             stderr_tail: self.tail.lines(),
             first_stray: self.first_stray.take(),
         };
@@ -88,7 +89,6 @@ impl Run {
             }));
         }
         self.door.in_flight.store(0, Ordering::Relaxed);
-        process.bury().await;
         // What described itself was launched, whatever it says.
         match self.not_launched.filter(|_| !self.described) {
             Some(errno) => {
@@ -102,6 +102,9 @@ impl Run {
                 }
             }
         }
+        // The next run need not wait for the burial of this one; whoever asked for its end does.
         self.send_seen().await;
+        process.bury().await;
+        self.send_buried().await;
     }
 }

@@ -1,6 +1,6 @@
 //! What the driver keeps of a plugin beside the machine, and how both together look from outside.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -25,9 +25,13 @@ pub(super) struct Entry {
     pub(super) runs: BTreeMap<Generation, ActiveRun>,
     /// How its latest runs ended, oldest first.
     exits: VecDeque<ExitRecord>,
+    /// Runs that have ended, and of which something may be left.
+    pub(super) burying: BTreeSet<Generation>,
     pub(super) describe_took: Option<Duration>,
     pub(super) init_took: Option<Duration>,
     pub(super) described: bool,
+    /// It was told that the latest change is not in use.
+    pub(super) refused: bool,
 }
 
 /// A run as the control task knows it.
@@ -47,9 +51,11 @@ impl Entry {
             door: Arc::new(Door::new(plugin.clone(), settings.live.queue_length)),
             runs: BTreeMap::new(),
             exits: VecDeque::new(),
+            burying: BTreeSet::new(),
             describe_took: None,
             init_took: None,
             described,
+            refused: false,
         }
     }
 
@@ -76,12 +82,14 @@ impl Entry {
         self.settings.retain(|revision, _| used.contains(revision));
     }
 
-    /// Takes note of how a run ended.
-    pub(super) fn ended(&mut self, generation: Generation, exit: Option<ExitRecord>) {
+    /// Takes note of how a run ended; one on its way to take over is missed by nobody.
+    pub(super) fn ended(&mut self, generation: Generation, exit: Option<ExitRecord>, candidate: bool) {
         let run = self.runs.remove(&generation);
+        self.burying.insert(generation);
         // That a process ended which only was to be described says nothing about the plugin.
         let told = run.is_none_or(|run| run.initialised || !run.described);
-        if let Some(exit) = exit.filter(|_| told) {
+        if let Some(mut exit) = exit.filter(|_| told) {
+            exit.unasked &= !candidate;
             if self.exits.len() == EXITS_KEPT {
                 self.exits.pop_front();
             }

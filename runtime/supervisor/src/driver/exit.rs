@@ -16,8 +16,12 @@ pub struct ExitRecord {
     pub exit: Exit,
     /// When.
     pub at: UnixMillis,
+    /// Whether it ended a run that served or was to, and nobody asked for that.
+    pub unasked: bool,
     /// Whether the kernel ended it because its memory was used up.
     pub oom: bool,
+    /// What it had done wrong, where plugd ended it for that.
+    pub fault: Option<String>,
     /// The last lines on its stderr.
     pub stderr_tail: Vec<String>,
     /// The first line on its stdout that was no message.
@@ -34,8 +38,11 @@ impl ExitRecord {
     }
 
     fn text(&self) -> String {
-        let oom = if self.oom { " for using up its memory" } else { "" };
-        format!("{}{oom}", self.exit)
+        match &self.fault {
+            Some(fault) => format!("{} by plugd: {fault}", self.exit),
+            None if self.oom => format!("{} for using up its memory", self.exit),
+            None => self.exit.to_string(),
+        }
     }
 
     /// The record as the control API gives it.
@@ -50,6 +57,7 @@ impl ExitRecord {
             code,
             signal,
             at: self.at,
+            unasked: self.unasked,
             oom: self.oom,
             stderr_tail: self.stderr_tail.clone(),
         }

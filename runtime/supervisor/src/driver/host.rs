@@ -110,6 +110,11 @@ pub enum RunEvent {
     },
     /// A new configuration is in use, without a new process.
     Reconfigured,
+    /// A change was not taken up: a new run failed, or a reload was refused. This run goes on as it was.
+    Refused {
+        /// Why.
+        reason: String,
+    },
     /// The plugin was removed from the configuration and is gone.
     Forgotten,
 }

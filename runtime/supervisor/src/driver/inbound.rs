@@ -84,9 +84,7 @@ impl Run {
                 Ok(Answer::Other) => Err(RunFailure::MissingData),
                 Err(error) => Err(RunFailure::Plugin(error)),
             };
-            if call.reply.is_none() {
-                self.door.unmatched_answers.fetch_add(1, Ordering::Relaxed);
-            }
+            // One to a call that was cancelled is as it should be: it frees the lane.
             call.answer(outcome);
             return self.call_ended(now);
         }
@@ -100,7 +98,7 @@ impl Run {
         }
     }
 
-    /// Counts an answer that nobody waits for: late, unknown, or given twice.
+    /// Counts an answer that nobody waits for: of an unknown id, or given twice.
     fn unmatched(&mut self, id: &str) {
         if self.door.unmatched_answers.fetch_add(1, Ordering::Relaxed) == 0 {
             let id = text_of(id.as_bytes());

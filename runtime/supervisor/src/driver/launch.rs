@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 
 use super::burial::{self, Burial};
 use super::limits::{CgroupLimits, Rlimits};
-pub use super::not_spawned::{NotSpawned, not_launched};
+pub use super::not_spawned::{NotSpawned, not_launched, not_on_path};
 pub use super::process::{Ended, Pipes, Process};
 use super::records::Records;
 use super::spawner::{Job, Workshop};
@@ -72,11 +72,14 @@ pub struct Hosting {
     pub cgroups: bool,
     /// Where runs are noted, so that the next start can end what a killed one left.
     pub runs_dir: Option<PathBuf>,
+    /// Whether this program stays. One that does ends at once what a killed one left, and keeps a
+    /// launcher ready; another does so before it makes its first process.
+    pub stays: bool,
 }
 
 impl Default for Hosting {
     fn default() -> Hosting {
-        Hosting { parent_death_signal: true, cgroups: true, runs_dir: None }
+        Hosting { parent_death_signal: true, cgroups: true, runs_dir: None, stays: true }
     }
 }
 
@@ -101,7 +104,8 @@ pub struct Spawner {
 pub(super) struct Jobs(SyncSender<Job>);
 
 impl Spawner {
-    /// Ends what a killed owner of the same folder left, then starts the thread.
+    /// Starts the thread; what a killed owner of the same folder left is ended before or with the
+    /// first process, as `hosting` says.
     ///
     /// # Errors
     /// When the operating system gives no thread.
@@ -113,7 +117,7 @@ impl Spawner {
                 None
             }
         });
-        if let Some(records) = &records {
+        if let Some(records) = records.as_ref().filter(|_| hosting.stays) {
             records.sweep();
         }
         let (jobs, inbox) = mpsc::sync_channel(JOBS_QUEUED);

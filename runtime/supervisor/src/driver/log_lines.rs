@@ -27,7 +27,7 @@ pub(crate) struct LineSplitter {
 
 impl LineSplitter {
     /// The lines that are complete now. A carriage return ends a line too, as progress bars use it.
-    pub(crate) fn push(&mut self, bytes: &[u8], mut line: impl FnMut(String)) {
+    pub(crate) fn push(&mut self, bytes: &[u8], mut line: impl FnMut(&[u8])) {
         for chunk in bytes.split_inclusive(|byte| matches!(byte, b'\n' | b'\r')) {
             let (text, ended) = match chunk.split_last() {
                 Some((b'\n' | b'\r', text)) => (text, true),
@@ -44,7 +44,7 @@ impl LineSplitter {
             if ended {
                 self.skipping = false;
                 if !self.partial.is_empty() {
-                    line(text_of(&self.partial));
+                    line(&self.partial);
                     self.partial.clear();
                 }
             }
@@ -52,26 +52,28 @@ impl LineSplitter {
     }
 
     /// What is left at the end of the stream.
-    pub(crate) fn finish(&mut self) -> Option<String> {
-        let rest = std::mem::take(&mut self.partial);
-        (!rest.is_empty()).then(|| text_of(&rest))
+    pub(crate) fn finish(&mut self) -> Option<Vec<u8>> {
+        Some(std::mem::take(&mut self.partial)).filter(|rest| !rest.is_empty())
     }
 }
 
-/// The last lines on stderr.
+/// The last lines on stderr, as bytes: of a flood only these few become text.
 #[derive(Debug, Default)]
-pub(crate) struct Tail(VecDeque<String>);
+pub(crate) struct Tail(VecDeque<Vec<u8>>);
 
 impl Tail {
-    pub(crate) fn push(&mut self, line: &str) {
-        if self.0.len() == TAIL_LINES {
-            self.0.pop_front();
-        }
-        self.0.push_back(line.chars().take(TAIL_LINE_CHARS).collect());
+    pub(crate) fn push(&mut self, line: &[u8]) {
+        let full = self.0.len() == TAIL_LINES;
+        let mut kept = if full { self.0.pop_front().unwrap_or_default() } else { Vec::new() };
+        kept.clear();
+        // A character has at most four bytes.
+        kept.extend_from_slice(&line[..line.len().min(TAIL_LINE_CHARS * 4)]);
+        self.0.push_back(kept);
     }
 
     pub(crate) fn lines(&self) -> Vec<String> {
-        self.0.iter().cloned().collect()
+        let text = |line: &Vec<u8>| text_of(line).chars().take(TAIL_LINE_CHARS).collect();
+        self.0.iter().map(text).collect()
     }
 }
 
@@ -143,9 +145,9 @@ mod tests {
         let mut splitter = LineSplitter::default();
         let mut lines = Vec::new();
         for chunk in chunks {
-            splitter.push(chunk, |line| lines.push(line));
+            splitter.push(chunk, |line| lines.push(text_of(line)));
         }
-        lines.extend(splitter.finish());
+        lines.extend(splitter.finish().map(|rest| text_of(&rest)));
         assert_eq!(lines, expected);
     }
 
@@ -161,10 +163,10 @@ mod tests {
         let mut splitter = LineSplitter::default();
         let mut lines = Vec::new();
         for _ in 0..100 {
-            splitter.push(&[b'x'; 4096], |line| lines.push(line));
+            splitter.push(&[b'x'; 4096], |line| lines.push(text_of(line)));
             assert!(splitter.partial.len() <= LINE_MAX + 3);
         }
-        splitter.push(b"\nnext\n", |line| lines.push(line));
+        splitter.push(b"\nnext\n", |line| lines.push(text_of(line)));
         assert_eq!(lines.len(), 2);
         assert!(lines[0].ends_with('…'));
         assert_eq!(lines[1], "next");

@@ -13,21 +13,32 @@ use super::run::Run;
 impl Run {
     /// Logs a line that belongs to the only call there is, where there is just one.
     pub(super) fn log_in_call(&mut self, stream: LogStream, level: LogLevel, text: String) {
+        if self.may_log() {
+            self.log_admitted_in_call(stream, level, text);
+        }
+    }
+
+    /// The same of a line that may be logged.
+    pub(super) fn log_admitted_in_call(&mut self, stream: LogStream, level: LogLevel, text: String) {
         let one_lane = self.door.concurrency.load(Ordering::Relaxed) == 1;
         let call_id = if one_lane { self.calls.only().map(|call| call.call_id.clone()) } else { None };
-        self.log(stream, level, call_id, text);
+        self.hand_over(stream, level, call_id, text);
     }
 
     pub(super) fn log(&mut self, stream: LogStream, level: LogLevel, call_id: Option<CallId>, text: String) {
-        let spent = self.budget.spend(Instant::now());
-        if spent == Spend::Suppress {
-            return;
+        if self.may_log() {
+            self.hand_over(stream, level, call_id, text);
         }
+    }
+
+    /// Whether another line may be logged in this second; one that may not is counted.
+    pub(super) fn may_log(&mut self) -> bool {
+        let spent = self.budget.spend(Instant::now());
         if let Spend::LogAfterGap(count) = spent {
             let text = format!("{count} lines were not logged: more than 1,000 a second");
             self.hand_over(LogStream::Runtime, LogLevel::Warn, None, text);
         }
-        self.hand_over(stream, level, call_id, text);
+        spent != Spend::Suppress
     }
 
     fn hand_over(&mut self, stream: LogStream, level: LogLevel, call_id: Option<CallId>, text: String) {

@@ -16,6 +16,7 @@
 
 mod burial;
 mod cgroup;
+mod children;
 mod control;
 mod deadline;
 mod door;
@@ -40,6 +41,7 @@ mod records;
 mod requests;
 mod run;
 mod setup;
+mod spare;
 mod spawner;
 mod waiters;
 
@@ -47,7 +49,9 @@ pub use deadline::Deadline;
 pub use door::{Answered, CallRequest, Heard, Lease, NotAdmitted, Patience, RunFailure};
 pub use exit::ExitRecord;
 pub use host::{Accepted, Host, HostAsk, HostCall, HostReply, Lineage, RunEvent, Standing};
-pub use launch::{Ended, Hosting, Launch, NotSpawned, Pipes, Process, RunMark, Spawner, not_launched};
+pub use launch::{
+    Ended, Hosting, Launch, NotSpawned, Pipes, Process, RunMark, Spawner, not_launched, not_on_path,
+};
 pub use limits::{CgroupLimits, Rlimits};
 pub use log_lines::unix_now;
 pub use plugins::{Gone, GraphView, LiveSettings, PluginSpec, PluginView, Plugins, RunSettings};

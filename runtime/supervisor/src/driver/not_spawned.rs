@@ -42,6 +42,11 @@ fn explain(error: &io::Error, launch: &Launch) -> String {
     if !launch.cwd.is_dir() {
         return format!("the folder {} does not exist", launch.cwd.display());
     }
+    if error.kind() == io::ErrorKind::NotFound
+        && let Some(said) = not_on_path(&launch.program, &launch.cwd)
+    {
+        return said;
+    }
     match error.kind() {
         io::ErrorKind::NotFound => match interpreter(&launch.program) {
             Some(interpreter) => format!("interpreter {interpreter} not found (first line of {program})"),
@@ -62,6 +67,13 @@ fn explain(error: &io::Error, launch: &Launch) -> String {
         }
         _ => format!("{program} cannot be started: {error}"),
     }
+}
+
+/// What to say of a program that was named without a folder and lies in the folder it would run in.
+pub fn not_on_path(program: &Path, cwd: &Path) -> Option<String> {
+    let is_bare = program.is_relative() && program.components().count() == 1;
+    let name = program.display();
+    (is_bare && cwd.join(program).is_file()).then(|| format!("{name} is not on PATH; did you mean ./{name}?"))
 }
 
 /// The interpreter that a script's first line names, when it does not exist.

@@ -98,10 +98,9 @@ const SCRATCH: usize = 8 * 1024;
 /// # Cancel safety
 /// Safe: nothing is read unless it is also returned.
 async fn read_frames_from(stdout: &mut pipe::Receiver, decoder: &mut Decoder) -> io::Result<usize> {
-    if decoder.is_empty() {
+    if !decoder.has_buffer() {
         return read_some(stdout, |bytes| decoder.push(bytes)).await;
     }
-    // In the middle of a frame: what follows is read where it belongs.
     tokio::io::AsyncReadExt::read_buf(stdout, decoder.room()).await
 }
 

@@ -182,6 +182,7 @@ fn kill_marked(marks: &HashSet<&str>, dying: &mut Vec<Identity>) -> bool {
             Mark::Of(mark) if !marks.contains(mark.as_str()) => {}
             Mark::Of(mark) => {
                 none = false;
+                tracing::warn!(pid, mark, "ending what a killed plugd left");
                 dying.extend(procfs::kill_marked(pid, mark));
             }
         }

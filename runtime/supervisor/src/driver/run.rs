@@ -36,6 +36,9 @@ use crate::machine::{Fact, Generation, StopReason};
 /// system calls weigh; with more, host and plugin take turns instead of working side by side.
 const CALLS_PER_WRITE: usize = 8;
 
+/// Calls often follow one another within this, and then use the same buffers.
+const BUFFERS_KEPT: Duration = Duration::from_secs(1);
+
 /// After so many frames everybody else has a turn: a flood from one plugin delays no other. The
 /// number is that of Core Lightning, which does the same.
 const FRAMES_IN_A_ROW_MAX: u32 = 100;
@@ -44,6 +47,15 @@ const FRAMES_IN_A_ROW_MAX: u32 = 100;
 const MUTE_GRACE: Duration = Duration::from_secs(1);
 
 /// What a run tells the control task.
+#[derive(Debug)]
+pub(super) enum Told {
+    /// Something was seen.
+    Fact(Report),
+    /// Nothing of the run is left: the last that is heard of it, after its end.
+    Buried(PluginName, Generation),
+}
+
+/// Something that was seen of a run.
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) plugin: PluginName,
@@ -62,7 +74,7 @@ pub(super) struct Run {
     pub(super) live: LiveSettings,
     pub(super) host: Arc<dyn Host>,
     pub(super) door: Arc<RunDoor>,
-    facts: mpsc::Sender<Report>,
+    facts: mpsc::Sender<Told>,
     /// Facts of this turn, not yet sent.
     pub(super) seen: Vec<Report>,
     pub(super) outbound: Outbound,
@@ -77,6 +89,8 @@ pub(super) struct Run {
     pub(super) draining: bool,
     pub(super) stopping: Option<StopReason>,
     pub(super) fault: Option<String>,
+    /// When the room for frames is given back, if no call is in flight then.
+    buffers_kept_until: Option<Instant>,
     /// Frames handled since other tasks had their turn.
     pub(super) frames_in_a_row: u32,
     /// When it is to be described again, for it said that its manifest changed.
@@ -109,7 +123,7 @@ pub(super) struct RunParts {
     pub(super) settings: Arc<RunSettings>,
     pub(super) host: Arc<dyn Host>,
     pub(super) door: Arc<RunDoor>,
-    pub(super) facts: mpsc::Sender<Report>,
+    pub(super) facts: mpsc::Sender<Told>,
     pub(super) spawner: Spawner,
     pub(super) commands: mpsc::Receiver<Command>,
     pub(super) calls: mpsc::Receiver<RunCall>,
@@ -140,9 +154,11 @@ pub(super) async fn run(parts: RunParts) {
         Ok(spawned) => spawned,
         Err(NotSpawned { reason, passing }) => {
             let fact = Fact::NotSpawned { reason, passing };
-            let report = Report { plugin, generation, fact, exit: None, took: began.elapsed() };
+            let took = began.elapsed();
+            let report = Report { plugin: plugin.clone(), generation, fact, exit: None, took };
             // The control task outlives its runs, or nobody is left to tell.
-            let _gone = facts.send(report).await;
+            let _gone = facts.send(Told::Fact(report)).await;
+            let _gone = facts.send(Told::Buried(plugin, generation)).await;
             return;
         }
     };
@@ -167,6 +183,7 @@ pub(super) async fn run(parts: RunParts) {
         ready: false,
         answers_pings: false,
         health: None,
+        buffers_kept_until: None,
         frames_in_a_row: 0,
         describe_due: None,
         described_at: None,
@@ -234,6 +251,7 @@ impl Run {
                     if streams.read_stdout_now() {
                         self.read_frames(&mut streams.frames);
                     }
+                    self.release_buffers(&mut streams);
                     self.expire();
                 }
                 Turn::Abandoned => {
@@ -258,8 +276,22 @@ impl Run {
             self.read_stderr(streams);
         }
         self.read_frames(&mut streams.frames);
-        if self.calls.is_empty() {
-            streams.frames.release();
+        if self.calls.is_empty() && self.buffers_kept_until.is_none() {
+            let until = Instant::now() + BUFFERS_KEPT;
+            self.buffers_kept_until = Some(until);
+            self.due_at(until);
+        }
+    }
+
+    /// Gives buffers back when no call has come for a while: an idle plugin holds none.
+    fn release_buffers(&mut self, streams: &mut Streams) {
+        if let Some(until) = self.buffers_kept_until
+            && until <= Instant::now()
+        {
+            self.buffers_kept_until = None;
+            if self.calls.is_empty() {
+                streams.frames.release();
+            }
         }
     }
 
@@ -275,11 +307,17 @@ impl Run {
         });
     }
 
+    /// Tells the control task that nothing of this run is left.
+    pub(super) async fn send_buried(&mut self) {
+        // As above.
+        let _gone = self.facts.send(Told::Buried(self.plugin.clone(), self.generation)).await;
+    }
+
     pub(super) async fn send_seen(&mut self) {
         // Facts are rare: no room is kept for them.
         for report in std::mem::take(&mut self.seen) {
             // The control task outlives its runs, or nobody is left to tell.
-            let _gone = self.facts.send(report).await;
+            let _gone = self.facts.send(Told::Fact(report)).await;
         }
     }
 
@@ -352,7 +390,8 @@ impl Run {
         let calls_due = if self.fault.is_none() { self.calls.due(now, grace) } else { None };
         let mute_due = self.mute.map(|(_, since)| since + MUTE_GRACE).filter(|due| *due > now);
         let describe_due = self.describe_due.filter(|_| self.setup.is_none());
-        let due = [calls_due, self.idle_at(), mute_due, describe_due, self.health_due()];
+        let due =
+            [calls_due, self.idle_at(), mute_due, describe_due, self.health_due(), self.buffers_kept_until];
         self.due = due.into_iter().flatten().min();
     }
 

@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::Instant;
 
 use rustix::process::{Pid, PidfdFlags};
@@ -19,10 +19,8 @@ use super::not_spawned::is_shortage;
 use super::process::Spawned;
 use super::procfs;
 use super::records::{Noted, Records};
+use super::spare::{self, Launcher};
 use crate::launcher::{self, Order};
-
-/// This program, even where its file has been replaced since it was started.
-const OWN_PROGRAM: &str = "/proc/self/exe";
 
 /// Why a process is held to nothing that only the launcher can do.
 const NO_LAUNCHER: &str = "this program does not serve as its own launcher";
@@ -47,6 +45,10 @@ pub(super) struct Workshop {
     /// Told from the marks of all other spawners.
     instance: String,
     records: Option<Records>,
+    /// What a killed owner left is ended.
+    swept: bool,
+    /// The launcher of the next start.
+    spare: Option<Launcher>,
     /// Looked for when the first process is made; or why there is none.
     cgroups: Option<Result<Cgroups, String>>,
     graves: Vec<Grave>,
@@ -57,16 +59,30 @@ pub(super) struct Workshop {
 impl Workshop {
     pub(super) fn new(hosting: Hosting, records: Option<Records>, reap_wanted: Arc<AtomicBool>) -> Workshop {
         let instance = procfs::instance();
-        Workshop { hosting, instance, records, cgroups: None, graves: Vec::new(), reap_wanted }
+        let swept = hosting.stays;
+        Workshop {
+            hosting,
+            instance,
+            records,
+            swept,
+            spare: None,
+            cgroups: None,
+            graves: Vec::new(),
+            reap_wanted,
+        }
     }
 
     /// Works until nobody can ask for anything any more.
     pub(super) fn run(mut self, inbox: &Receiver<Job>) {
         loop {
-            let job = if self.graves.is_empty() {
-                inbox.recv().map_err(|_| RecvTimeoutError::Disconnected)
-            } else {
-                inbox.recv_timeout(burial::pause(&self.graves))
+            let job = match inbox.try_recv() {
+                Ok(job) => Ok(job),
+                Err(TryRecvError::Disconnected) => Err(RecvTimeoutError::Disconnected),
+                Err(TryRecvError::Empty) if self.graves.is_empty() => {
+                    self.prepare();
+                    inbox.recv().map_err(|_| RecvTimeoutError::Disconnected)
+                }
+                Err(TryRecvError::Empty) => inbox.recv_timeout(burial::pause(&self.graves)),
             };
             match job {
                 Ok(job) => self.perform(job),
@@ -86,6 +102,11 @@ impl Workshop {
             // A caller that has gone away gets no process.
             Job::Spawn { reply, .. } if reply.is_closed() => {}
             Job::Spawn { launch, mark, reply } => {
+                if !std::mem::replace(&mut self.swept, true)
+                    && let Some(records) = &self.records
+                {
+                    records.sweep();
+                }
                 let spawned = self.spawn(&launch, &mark);
                 if let Err(Ok(unwanted)) = reply.send(spawned) {
                     self.discard(unwanted);
@@ -106,15 +127,7 @@ impl Workshop {
         let mut held = Held::default();
         held.holds("process_group", "its own");
         let leaf = self.leaf(launch, mark, &mut held);
-        let made = {
-            // Until it is known as ours it must not be taken for an orphan.
-            let mut leaders = burial::leaders();
-            let made = self.make(launch, leaf.as_ref(), &name, &mut held);
-            if let Ok((_, pid)) = &made {
-                leaders.insert(number(*pid), Arc::clone(&name));
-            }
-            made
-        };
+        let made = self.make(launch, leaf.as_ref(), &name, &mut held);
         let (child, pid) = made.inspect_err(|_| {
             leaf.as_ref().map(Leaf::remove);
         })?;
@@ -169,10 +182,10 @@ impl Workshop {
 
     /// Makes the process: by way of the launcher where this program can be that.
     fn make(
-        &self,
+        &mut self,
         launch: &Launch,
         leaf: Option<&Leaf>,
-        mark: &str,
+        mark: &Arc<str>,
         held: &mut Held,
     ) -> io::Result<(Child, Pid)> {
         let mut why_not = NO_LAUNCHER.to_owned();
@@ -182,14 +195,20 @@ impl Workshop {
                     self.launcher_holds(launch, held);
                     return Ok(made);
                 }
-                // The folder is the only thing in it that is the plugin's.
-                Err(error) if is_shortage(&error) || !launch.cwd.is_dir() => return Err(error),
+                Err(error) if is_shortage(&error) => return Err(error),
                 Err(error) => why_not = format!("this program cannot be its own launcher: {error}"),
             }
         }
         let mut command = Command::new(&launch.program);
-        command.args(&launch.args);
-        let made = start(command, launch, mark)?;
+        command.args(&launch.args).current_dir(&launch.cwd);
+        command.env_clear().envs(spare::marked(&launch.env, mark));
+        let made = {
+            // Until it is known as ours it must not be taken for an orphan.
+            let mut leaders = burial::leaders();
+            let (child, pid) = piped(command)?;
+            leaders.insert(number(pid), Arc::clone(mark));
+            (child, pid)
+        };
         for what in ["parent_death_signal", "close_descriptors"] {
             held.lacks(what, why_not.clone());
         }
@@ -202,17 +221,35 @@ impl Workshop {
         Ok(made)
     }
 
-    fn launched(&self, launch: &Launch, leaf: Option<&Leaf>, mark: &str) -> io::Result<(Child, Pid)> {
+    /// Makes the process by way of a launcher: the one that waits, or a new one.
+    fn launched(
+        &mut self,
+        launch: &Launch,
+        leaf: Option<&Leaf>,
+        mark: &Arc<str>,
+    ) -> io::Result<(Child, Pid)> {
         let order = Order {
-            parent: std::process::id(),
-            die_with_parent: self.hosting.parent_death_signal,
             cgroup: leaf.map(|leaf| leaf.path().to_owned()),
             rlimits: launch.rlimits.wanted(),
+            cwd: launch.cwd.clone(),
+            env: spare::marked(&launch.env, mark),
+            program: launch.program.clone(),
+            args: launch.args.clone(),
         };
-        let mut command = Command::new(OWN_PROGRAM);
-        command.arg0(launcher::NAME).arg(serde_json::to_string(&order)?);
-        command.arg(&launch.program).args(&launch.args);
-        start(command, launch, mark)
+        if let Some(launcher) = self.spare.take_if(|spare| spare.waits())
+            && let Ok(made) = launcher.give(&order, mark)
+        {
+            return Ok(made);
+        }
+        Launcher::make(self.hosting.parent_death_signal)?.give(&order, mark)
+    }
+
+    /// Makes the launcher of the next start, where this program stays and nothing else is to do.
+    fn prepare(&mut self) {
+        if self.hosting.stays && launcher::installed() && self.spare.is_none() {
+            // Where there is none it is made when it is needed, and then told why not.
+            self.spare = Launcher::make(self.hosting.parent_death_signal).ok();
+        }
     }
 
     /// Notes what the launcher does; where it cannot, it says so itself.
@@ -263,6 +300,8 @@ impl Workshop {
     }
 
     fn close(&mut self) {
+        self.hosting.stays = false;
+        self.spare = None;
         let until = Instant::now() + burial::DEADLINE;
         while !self.graves.iter().all(Grave::late) && Instant::now() < until {
             self.bury();
@@ -276,13 +315,9 @@ impl Workshop {
     }
 }
 
-/// Starts a command as a plugin: in its folder, with its environment alone, in a group of its own.
-fn start(mut command: Command, launch: &Launch, mark: &str) -> io::Result<(Child, Pid)> {
+/// Starts a command in a group of its own, with pipes to it.
+pub(super) fn piped(mut command: Command) -> io::Result<(Child, Pid)> {
     let child = command
-        .current_dir(&launch.cwd)
-        .env_clear()
-        .envs(launch.env.iter().map(|(name, value)| (name, value)))
-        .env(procfs::MARK, mark)
         .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -293,6 +328,6 @@ fn start(mut command: Command, launch: &Launch, mark: &str) -> io::Result<(Child
     Ok((child, pid))
 }
 
-fn number(pid: Pid) -> u32 {
+pub(super) fn number(pid: Pid) -> u32 {
     pid.as_raw_nonzero().get().unsigned_abs()
 }

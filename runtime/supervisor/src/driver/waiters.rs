@@ -5,7 +5,7 @@ use plugd_protocol::control::{Ended, PluginState, Stopped};
 use tokio::sync::oneshot;
 
 use super::plugins::PluginView;
-use crate::machine::{Generation, View};
+use crate::machine::{Generation, Supervisor, View};
 
 /// Everyone who waits.
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ pub(super) enum Goal {
     Stopped { running: Option<Generation> },
     /// Described, or not to be.
     Described,
-    /// Nothing is under way for what was configured last, no stop either.
+    /// Nothing is under way for what was configured last: no stop, and no start that nothing holds up.
     Settled,
 }
 
@@ -51,7 +51,7 @@ pub(super) enum Reply {
 
 impl Goal {
     /// Whether it is reached; a plugin that is gone waits for nothing.
-    pub(super) fn reached(self, view: Option<&View>, described: bool) -> bool {
+    pub(super) fn reached(self, view: Option<&View>, described: bool, machine: &Supervisor) -> bool {
         let Some(view) = view else {
             return true;
         };
@@ -67,10 +67,17 @@ impl Goal {
             Goal::Settled => {
                 // One that was disabled or removed has settled when its process is gone.
                 let stops = view.state == PluginState::Stopping;
-                view.settled_change && (described || view.settled_describe) && !stops
+                let is_up = !view.wanted_up || view.settled_start || is_held_up(machine, view);
+                view.settled_change && (described || view.settled_describe) && !stops && is_up
             }
         }
     }
+}
+
+/// Whether it cannot come up before a plugin does that waits out a failure, which may take long.
+fn is_held_up(machine: &Supervisor, view: &View) -> bool {
+    let mut awaited = view.waits_for.iter().filter_map(|name| machine.view(name));
+    awaited.any(|view| view.state == PluginState::Backoff || is_held_up(machine, &view))
 }
 
 impl Waiters {

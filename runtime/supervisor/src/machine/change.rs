@@ -5,7 +5,7 @@
 //! ```text
 //! it is ready, and           on_change = replace                       manual
 //! nothing differs            nothing, or a candidate is stopped        nothing
-//! a reload is asked for      in place if it can, else a candidate      nothing
+//! a reload is asked for      a candidate                               nothing
 //! only config.* differs      in place if it can, else a candidate      marked
 //! anything else differs      a candidate                               marked
 //!
@@ -30,7 +30,8 @@ use super::{Action, OnChange, Revision, Spec, StopReason};
 /// Keys of facets that begin so can change without another process.
 const IN_PLACE: &str = "config.";
 
-const MANUAL: &str = "on_change is manual";
+const MANUAL: &str = RestartRequired::MANUAL;
+const UNSURE: &str = "an earlier reload was not answered";
 
 /// What runs are made from.
 #[derive(Debug, Clone)]
@@ -139,17 +140,20 @@ impl Lifecycle {
             // One at a time: its end comes here again.
             return;
         }
-        let asked = asked || self.run.as_ref().is_some_and(|run| run.unsure);
+        let unsure = self.run.as_ref().is_some_and(|run| run.unsure);
         let differing = self.differing();
         let manual = self.spec.on_change == OnChange::Manual;
+        // Where nothing differs, whoever asks means what no facet shows, such as an imported file.
         let in_place = self.declared.as_ref().is_some_and(|declared| declared.reload)
+            && (unsure || !differing.is_empty())
             && differing.iter().all(|key| key.starts_with(IN_PLACE));
-        if differing.is_empty() && (manual || !asked) {
+        if differing.is_empty() && !unsure && (manual || !asked) {
             self.withdraw_candidate(now, StopReason::Reload, out);
             self.apply();
         } else if manual {
             self.withdraw_candidate(now, StopReason::Reload, out);
-            self.change = Change::Refused { reason: MANUAL.to_owned() };
+            let reason = if differing.is_empty() { UNSURE } else { MANUAL };
+            self.change = Change::Refused { reason: reason.to_owned() };
         } else if in_place {
             self.withdraw_candidate(now, StopReason::Reload, out);
             let run = self.latest;
@@ -238,6 +242,13 @@ impl Lifecycle {
         }
     }
 
+    /// Its run ended: what is marked without a difference was about that run alone.
+    pub(super) fn end_mark(&mut self) {
+        if matches!(self.change, Change::Refused { .. }) && self.applied.facets == self.spec.facets {
+            self.change = Change::None;
+        }
+    }
+
     /// Settings that make the same process are followed by whatever uses them.
     fn keep_pace(&mut self) {
         self.applied.follow(&self.spec);
@@ -262,6 +273,18 @@ impl Lifecycle {
                 Some(RestartRequired { changed: self.differing(), reason: reason.clone() })
             }
             Change::None | Change::Due | Change::Replacing(_) | Change::Reconfiguring { .. } => None,
+        }
+    }
+
+    /// Why a change was tried and is not in use; `None` also where nobody was to try.
+    pub fn refusal(&self) -> Option<&str> {
+        match &self.change {
+            Change::Refused { reason } if reason != MANUAL && reason != UNSURE => Some(reason),
+            Change::None
+            | Change::Due
+            | Change::Replacing(_)
+            | Change::Reconfiguring { .. }
+            | Change::Refused { .. } => None,
         }
     }
 

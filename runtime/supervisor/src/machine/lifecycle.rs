@@ -264,7 +264,7 @@ impl Lifecycle {
 
     /// A caller waits for its manifest.
     pub(super) fn describe_wanted(&mut self) {
-        self.described |= self.declared.is_none() && !self.held;
+        self.described |= self.declared.is_none();
     }
 
     /// A caller or a dependent waits for it to be ready; true if that is news.
@@ -330,7 +330,7 @@ impl Lifecycle {
     /// Kills what is left of it: plugd leaves without graces.
     pub(super) fn kill(&mut self, now: Instant, out: &mut Vec<Action>) {
         self.forgive();
-        self.kill_candidate(now, out);
+        // A candidate was withdrawn when leaving began: it is among those that retire.
         for run in self.run.iter_mut().chain(self.retiring.iter_mut().map(|retiring| &mut retiring.run)) {
             run.kill(&self.name, now, &self.spec.clocks, None, out);
         }
@@ -346,7 +346,8 @@ impl Lifecycle {
             }
             return;
         }
-        if !self.spec.enabled || self.gates.problem.is_some() {
+        // One that works is not stopped for what keeps it from being started again.
+        if !self.spec.enabled || (self.gates.problem.is_some() && !self.is_ready()) {
             self.stop_run(now, StopReason::Stop, out);
         }
         self.settle_due();

@@ -237,16 +237,11 @@ impl Lifecycle {
 
     /// The candidate is stuck or broke the protocol: it is killed.
     fn candidate_misbehaved(&mut self, now: Instant, reason: &str, out: &mut Vec<Action>) {
-        self.kill_candidate(now, out);
-        self.candidate_ended(reason);
-    }
-
-    /// Kills the candidate, if there is one.
-    pub(super) fn kill_candidate(&mut self, now: Instant, out: &mut Vec<Action>) {
         if let Some(Candidate { mut run, .. }) = self.take_candidate() {
             run.kill(&self.name, now, &self.spec.clocks, None, out);
             self.retiring.push(Retiring { run, served: false });
         }
+        self.candidate_ended(reason);
     }
 
     fn candidate_ended(&mut self, reason: &str) {

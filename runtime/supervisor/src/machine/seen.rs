@@ -180,6 +180,7 @@ impl Lifecycle {
     }
 
     fn end_run(&mut self) -> Option<Run> {
+        self.end_mark();
         if std::mem::take(&mut self.stale) {
             self.declared = None;
             self.described = !self.held;

@@ -125,8 +125,12 @@ impl Lifecycle {
     /// What its dependents go by.
     pub(super) fn current_face(&self) -> Face {
         let down = |state: &str, reason: Option<&str>| {
-            let colon = if reason.is_some() { ": " } else { "" };
-            let cause = format!("which is {state}{colon}{}", reason.unwrap_or_default());
+            let cause = match reason {
+                // Such as: which is disabled in plugd.toml.
+                Some(reason) if reason.starts_with(state) => format!("which is {reason}"),
+                Some(reason) => format!("which is {state}: {reason}"),
+                None => format!("which is {state}"),
+            };
             Face::Down { root: self.name.clone(), cause: cause.into() }
         };
         let run = self.run.as_ref();
@@ -278,7 +282,11 @@ impl Lifecycle {
             PluginState::Starting => {
                 self.last_failure.as_ref().map(|failure| format!("tried again after: {failure}"))
             }
-            PluginState::Registered | PluginState::Ready | PluginState::Busy | PluginState::Idle => None,
+            // It works, and would not come up again as things are.
+            PluginState::Ready | PluginState::Busy => {
+                self.gates.problem.as_ref().map(|problem| format!("would not start again: {problem}"))
+            }
+            PluginState::Registered | PluginState::Idle => None,
         }
     }
 

@@ -21,6 +21,11 @@ fn a_candidate_needs_what_it_requires_as_any_run_does() {
         a#2 described needs=b? | init a#2",
     );
     check_up(
+        "a; b; c",
+        "config a print=2; b; c | spawn a#2
+        a#2 described needs=b?,c | spawn c#1 c:starting",
+    );
+    check_up(
         "a; b",
         "want b | spawn b#1 b:starting
         config a print=2; b | spawn a#2
@@ -107,12 +112,13 @@ fn what_a_candidate_declares_counts_from_the_switch_on() {
 }
 
 #[test]
-fn a_problem_of_the_plugin_stops_both_runs() {
+fn a_problem_of_the_plugin_stops_the_candidate_and_not_what_works() {
     check_up(
         "a; b",
         "config a print=2; b | spawn a#2
-        config a needs=a print=2; b | close a#2 term a#2 drain a#1 a:stopping
-        a#1 exited 0 | a:disabled
-        a#2 exited 0 |",
+        config a needs=a print=2; b |
+        a#2 described | close a#2 term a#2
+        a#2 exited 0 |
+        a exited 1 | a:disabled",
     );
 }

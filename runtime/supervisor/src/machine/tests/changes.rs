@@ -217,6 +217,15 @@ fn one_that_an_operator_stopped_before_begins_as_stopped() {
 }
 
 #[test]
+fn disabling_one_on_its_way_up_stops_it() {
+    check(
+        "a eager",
+        "config a eager disabled | close a#1 term a#1 a:stopping
+        a killed 15 | a:disabled",
+    );
+}
+
+#[test]
 fn disabling_one_that_serves_applies_what_is_configured() {
     check_up(
         "a",

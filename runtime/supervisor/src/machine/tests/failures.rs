@@ -1,5 +1,8 @@
 //! Scripts of one plugin that fails: judged, tried again, given up, taken up anew.
 
+use std::time::{Duration, Instant};
+
+use super::super::{RestartHistory, RestartPolicy, Verdict};
 use super::script::{check, check_up};
 
 #[test]
@@ -160,6 +163,7 @@ fn an_operators_start_clears_what_was_held_against_it() {
         "a eager max=1",
         "a exited 1 | a:backoff
         start a | spawn a#2 a:starting
+        ? a | starting waits
         a exited 1 | a:backoff
         next | 0.25s: spawn a#3 a:starting
         a exited 1 | a:failed
@@ -253,4 +257,67 @@ fn a_reload_does_not_make_failures_forgotten() {
         reload a | spawn a#3 a:starting
         a exited 1 | a:failed",
     );
+}
+
+#[test]
+fn one_that_was_given_up_and_then_ready_sleeps_as_any_other() {
+    check(
+        "a max=0; b needs=a",
+        "want a | spawn a#1 a:starting
+        a exited 1 | a:failed b:blocked
+        next | 300s: spawn a#2 a:starting
+        a described | init a#2
+        a initialised | a:ready b:idle
+        a idle | drain a#2 a:stopping b:blocked
+        a exited 0 | a:idle b:idle",
+    );
+}
+
+#[test]
+fn what_is_begun_anew_while_it_is_killed_has_not_failed() {
+    check_up(
+        "a mode=never",
+        "a misbehaved nonsense | kill a#1 a:stopping
+        reload a |
+        a killed 9 | spawn a#2 a:starting",
+    );
+}
+
+#[test]
+fn a_limit_of_progress_below_the_clocks_cuts_init_but_no_grant() {
+    check(
+        "a init_max=5",
+        "want a | spawn a#1 a:starting
+        +6s |
+        a progressed |
+        +3s |
+        a described | init a#1
+        next | 5s: kill a#1 a:stopping",
+    );
+}
+
+#[test]
+fn failures_are_forgotten_by_age_and_by_a_long_time_ready() {
+    let policy = RestartPolicy { max: 1, ..RestartPolicy::default() };
+    let (now, mut history) = (Instant::now(), RestartHistory::default());
+    let seconds = Duration::from_secs;
+    assert_eq!(history.judge(&policy, now, None, 0.0), Verdict::After(Duration::from_millis(250)));
+    assert_eq!(history.judge(&policy, now, Some(seconds(60)), 0.0), Verdict::AtOnce);
+    assert_eq!(history.judge(&policy, now + seconds(180), Some(seconds(59)), 0.0), Verdict::AtOnce);
+    assert_eq!(history.within(seconds(180), now + seconds(359)), 1);
+    assert_eq!(history.within(seconds(180), now + seconds(360)), 0);
+    let given_up = Verdict::GiveUp { failures: 2 };
+    assert_eq!(history.judge(&policy, now + seconds(359), Some(seconds(59)), 0.0), given_up);
+}
+
+#[test]
+fn delays_double_up_to_their_cap_whatever_the_jitter_may_add() {
+    let policy = RestartPolicy { max: u32::MAX, ..RestartPolicy::default() };
+    let (now, mut history) = (Instant::now(), RestartHistory::default());
+    for _ in 0..7 {
+        history.judge(&policy, now, None, 0.0);
+    }
+    assert_eq!(history.judge(&policy, now, None, 0.0), Verdict::After(Duration::from_secs(30)));
+    assert_eq!(history.judge(&policy, now, None, 1.0), Verdict::After(Duration::from_secs(36)));
+    assert_eq!(history.judge(&policy, now, None, -1.0), Verdict::After(Duration::from_secs(24)));
 }

@@ -208,6 +208,8 @@ impl Invariants {
             let shown = self.shown.get(plugin).copied().unwrap_or(PluginState::Registered);
             assert_eq!(shown, view.state, "{plugin} entered a state unannounced");
             judge_view(now, plugin, &view, world);
+            let stopped = view.state == PluginState::Stopped && self.leaving.is_none();
+            assert!(!stopped || view.next_start.is_none(), "{plugin} is stopped and would be tried again");
             assert_eq!(view.starts, self.inits.get(plugin).copied().unwrap_or(0), "{plugin}");
         }
         self.judge_losses(machine);

@@ -315,3 +315,25 @@ fn what_failed_before_a_plugin_was_ready_is_past() {
         ? a | starting waits Exited#2 in 0s",
     );
 }
+
+#[test]
+fn one_that_is_to_be_listed_is_described_at_once() {
+    check(
+        "a describe; b",
+        "a described 1.0.0 | close a#1 term a#1 a:idle
+        a exited 0 |
+        ? b | registered waits started down",
+    );
+}
+
+#[test]
+fn a_call_puts_a_plugin_first_once() {
+    check_with(
+        Supervisor::new(1).with_starting_max(1),
+        "a; b eager prio=1",
+        "want a | a:starting
+        b exited 1 | spawn a#1 b:backoff
+        a exited 1 | a:backoff
+        next | 0.25s: spawn b#2 b:starting a:starting",
+    );
+}

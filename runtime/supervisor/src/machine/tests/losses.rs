@@ -170,14 +170,28 @@ fn leaving_is_no_loss() {
         a exited 0 | a:stopped leave",
     );
     check(
-        "a needs=b?!stop; b; c needs=b",
-        "want b | spawn b#1 b:starting
-        b described | init b#1
-        b initialised | b:ready
-        want a | spawn a#1 a:starting
-        a described | init a#1
-        a initialised | a:ready
-        shutdown | drain a#1 a:stopping
-        shutdown | kill a#1 kill b#1 b:stopping",
+        "a needs=b!restart; b; c needs=a",
+        &format!(
+            "{UP}want c | spawn c#1 c:starting
+        c described | init c#1
+        c initialised | c:ready
+        shutdown | drain c#1 c:stopping
+        b exited 1 | b:stopped
+        c exited 0 | drain a#1 a:stopping c:stopped"
+        ),
+    );
+}
+
+#[test]
+fn what_is_not_required_is_no_loss() {
+    check_lost("a needs=b,c?!stop; b; c", "b exited 1 | b:backoff");
+}
+
+#[test]
+fn while_leaving_nobody_stops_for_being_idle() {
+    check_lost(
+        "a needs=b; b",
+        "shutdown | drain a#1 a:stopping
+        b idle |",
     );
 }

@@ -35,8 +35,9 @@ fn legal(from: PluginState, to: PluginState) -> bool {
         Failed => !matches!(to, Ready | Stopping | Registered),
         // A start ends in ready, in a stop, or in the death of the process.
         Starting => !matches!(to, Registered),
-        // Ready ends in a stop or in death; death is followed by the next start, a delay or giving up.
-        Ready => matches!(to, Stopping | Starting | Backoff | Failed | Stopped | Idle | Blocked),
+        // Ready ends in a stop or in death; death is followed by the next start, a delay or giving up,
+        // and where a requirement cannot be met any more by nothing.
+        Ready => matches!(to, Stopping | Starting | Backoff | Failed | Stopped | Idle | Blocked | Disabled),
         // A stop ends in whatever holds for a plugin without a process.
         Stopping => !matches!(to, Ready | Registered),
         PluginState::Busy => false,

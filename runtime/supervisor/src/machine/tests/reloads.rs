@@ -86,6 +86,15 @@ fn a_reload_that_is_not_answered_is_marked_and_what_is_not_known_is_sent_again()
         config a config.x=1 max=9 manual rev=4 |
         config a config.x=1 max=9 rev=5 |",
     );
+    check_reloadable(
+        "a config.x=1",
+        "config a config.x=2 rev=2 | reconfigure a#1@2
+        next | 30s:
+        config a config.x=1 manual rev=3 |
+        ? a | ready accepts started marked  (an earlier reload was not answered)
+        a exited 1 | spawn a#2@3 a:starting
+        ? a | starting (tried again after: exit status 1) waits",
+    );
 }
 
 #[test]
@@ -147,16 +156,13 @@ fn one_reload_at_a_time_and_then_the_latest() {
 }
 
 #[test]
-fn an_asked_for_reload_is_done_in_place_where_it_can_be() {
+fn an_asked_for_reload_makes_a_new_run_where_nothing_differs() {
     check_reloadable(
         "a",
-        "reload a | reconfigure a#1
+        "reload a | spawn a#2
         reload a |
-        a reconfigured |
-        config a rev=2 |
-        reload a | reconfigure a#1@2
-        a reconfigured |
-        config a manual rev=2 |
+        config a manual | close a#2 term a#2
+        a#2 exited 0 |
         reload a |
         ? a | ready accepts started",
     );

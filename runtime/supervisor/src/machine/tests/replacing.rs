@@ -135,6 +135,13 @@ fn a_reload_of_the_same_that_fails_is_marked_without_keys() {
         config a rev=0 |
         config a print=2 rev=2 | spawn a#3@2",
     );
+    check_up(
+        "a",
+        "reload a | spawn a#2
+        a#2 exited 1 |
+        a#1 exited 1 | a:backoff
+        ? a | backoff (exit status 1) waits started down",
+    );
 }
 
 #[test]

@@ -138,6 +138,7 @@ fn spec(text: &str) -> Spec {
             ("held", _) => spec.held = true,
             ("manual", _) => spec.on_change = OnChange::Manual,
             ("rev", value) => spec.revision = Revision(value.parse().unwrap()),
+            ("init_max", value) => spec.clocks.init_max = Duration::from_secs(value.parse().unwrap()),
             ("print", value) => facet(&mut spec, "command", value),
             (key, value) if key.starts_with("config.") => facet(&mut spec, key, value),
             ("mode", "never") => spec.restart.mode = RestartMode::Never,

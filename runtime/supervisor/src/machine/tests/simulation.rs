@@ -313,7 +313,7 @@ fn worlds(first: u64, scenario: impl Fn(&mut Simulation)) {
     let enough = usize::try_from(count).unwrap();
     let quiet = format!("the worlds are too quiet: {steps} {answered} {changed:?}");
     assert!(steps > 10 * enough && answered > enough, "{quiet}");
-    assert!(changed.0 > enough / 10 && changed.1 > enough / 10, "{quiet}");
+    assert!(changed.0 > enough / 10 && changed.1 > enough / 20, "{quiet}");
 }
 
 #[test]

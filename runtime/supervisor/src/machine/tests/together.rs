@@ -1,6 +1,6 @@
 //! Scripts of several plugins: requirements, configuration, leaving.
 
-use super::script::check;
+use super::script::{check, check_up};
 
 #[test]
 fn init_waits_until_what_is_required_is_ready() {
@@ -254,6 +254,14 @@ fn a_removed_plugin_is_forgotten_when_its_run_has_ended() {
         a exited 0 | forget a
         config a eager; b needs=a | spawn a#1 a:starting b:idle",
     );
+    check_up(
+        "a",
+        "config | drain a#1 a:stopping
+        want a |
+        config a |
+        a exited 0 | spawn a#2 a:starting
+        a described | close a#2 term a#2 a:idle",
+    );
     check(
         "a eager",
         "config |  close a#1 term a#1 a:stopping
@@ -271,7 +279,7 @@ fn a_disabled_plugin_stops_and_says_so() {
         config a eager disabled; b needs=a | drain a#1 a:stopping b:blocked
         a exited 0 | a:disabled
         ? a | disabled (disabled in plugd.toml) started down Exited#1 in 0s
-        ? b | blocked (requires a, which is disabled: disabled in plugd.toml) for a started down
+        ? b | blocked (requires a, which is disabled in plugd.toml) for a started down
         start a |
         config a eager; b needs=a | spawn a#2 a:starting b:idle",
     );
@@ -346,5 +354,15 @@ fn a_failure_while_leaving_is_followed_by_nothing() {
         a misbehaved nonsense | kill a#1 a:stopping
         a killed 9 | a:stopped
         b killed 9 | b:stopped leave",
+    );
+}
+
+#[test]
+fn a_blocked_plugin_pulls_only_what_blocks_it() {
+    check(
+        "a needs=b,c; b; c",
+        "stop b | b:stopped a:blocked
+        want a |
+        start b | spawn b#1 spawn c#1 spawn a#1 b:starting c:starting a:starting",
     );
 }
