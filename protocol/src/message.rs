@@ -144,7 +144,9 @@ pub fn id_in_head(head: &[u8]) -> Option<u64> {
                 let value = rest.strip_prefix(b":").filter(|_| depth == 1);
                 match (&head[at..=end], value) {
                     (b"\"method\"", Some(_)) => return None,
-                    (b"\"id\"", Some(value)) if id.is_none() => id = Some(whole_number(value.trim_ascii_start())?),
+                    (b"\"id\"", Some(value)) if id.is_none() => {
+                        id = Some(whole_number(value.trim_ascii_start())?)
+                    }
                     // What follows is long, and nothing else is missing.
                     (b"\"result\"" | b"\"error\"", Some(_)) if id.is_some() => break,
                     _ => {}

@@ -83,6 +83,9 @@ pub(super) struct Grave {
     late: bool,
 }
 
+/// Starts go before burials, for so long.
+const LOOKED_AT_WITHIN: Duration = Duration::from_millis(20);
+
 /// How long to wait before the next look.
 pub(super) fn pause(graves: &[Grave]) -> Duration {
     if graves.iter().all(|grave| grave.late) { LOOK_LATE_EVERY } else { LOOK_EVERY }
@@ -96,6 +99,11 @@ impl Grave {
             leaders.remove(&burial.pid);
         }
         Grave { burial, until: Instant::now() + DEADLINE, dying: Vec::new(), clean: 0, quiet: 0, late: false }
+    }
+
+    /// Whether it has waited so long that it comes before other work.
+    pub(super) fn is_overdue(&self) -> bool {
+        self.until.saturating_duration_since(Instant::now()) + LOOKED_AT_WITHIN < DEADLINE
     }
 
     /// Whether the only thing left is a process that SIGKILL does not end.

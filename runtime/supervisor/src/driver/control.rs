@@ -354,6 +354,7 @@ impl Control {
                 tracing::error!(%plugin, generation = generation.0, "SIGKILL did not end its process");
             }
             Action::Entered(plugin, state) => self.entered(&plugin, state),
+            Action::Explained(plugin) => self.publish_door(&plugin),
             Action::Forget(plugin) => {
                 self.entries.remove(&plugin);
                 self.publish_doors();

@@ -15,8 +15,8 @@ use serde_json::value::RawValue;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::{sleep_until, timeout_at};
 
-use super::deadline::Deadline;
 use super::control::Command;
+use super::deadline::Deadline;
 use super::exit::ExitRecord;
 use super::host::{Lineage, Standing};
 use crate::machine::{Generation, StopReason};
@@ -213,11 +213,7 @@ pub struct Heard {
 }
 
 impl RunDoor {
-    pub(crate) fn new(
-        generation: Generation,
-        calls: mpsc::Sender<RunCall>,
-        candidate: bool,
-    ) -> RunDoor {
+    pub(crate) fn new(generation: Generation, calls: mpsc::Sender<RunCall>, candidate: bool) -> RunDoor {
         RunDoor {
             generation,
             lanes: Arc::new(Semaphore::new(0)),

@@ -5,12 +5,14 @@ use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
 use super::cgroup::Leaf;
+use super::launch::RunMark;
 use super::procfs::{self, Identity, Mark};
 
 /// How long a start waits for what it killed: a successor may need what that still holds.
@@ -41,12 +43,11 @@ pub(super) struct Records {
 }
 
 /// What a record is about.
-pub(super) struct Noted<'a> {
+pub(super) struct Noted {
     pub(super) pid: u32,
-    pub(super) plugin: &'a str,
-    pub(super) generation: u64,
-    pub(super) mark: &'a str,
-    pub(super) cgroup: Option<&'a Path>,
+    pub(super) run: RunMark,
+    pub(super) mark: Arc<str>,
+    pub(super) cgroup: Option<PathBuf>,
 }
 
 impl Records {
@@ -65,7 +66,7 @@ impl Records {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub(super) fn note(&self, noted: &Noted<'_>) -> io::Result<()> {
+    pub(super) fn note(&self, noted: &Noted) -> io::Result<()> {
         let Some(identity) = Identity::of(noted.pid) else {
             return Ok(());
         };
@@ -73,10 +74,10 @@ impl Records {
             pid: noted.pid,
             start_time: identity.start_time,
             boot_id: self.boot_id.clone(),
-            plugin: noted.plugin.to_owned(),
-            generation: noted.generation,
-            mark: noted.mark.to_owned(),
-            cgroup: noted.cgroup.map(Path::to_owned),
+            plugin: noted.run.plugin.to_string(),
+            generation: noted.run.generation.0,
+            mark: noted.mark.to_string(),
+            cgroup: noted.cgroup.clone(),
             owner: self.owner,
         };
         let mut options = fs::OpenOptions::new();
@@ -89,7 +90,10 @@ impl Records {
             }
             opened => opened?,
         };
-        file.write_all(&serde_json::to_vec(&record)?)
+        file.write_all(&serde_json::to_vec(&record)?).inspect_err(|_| {
+            // A part of a record says less than none.
+            self.forget(noted.pid);
+        })
     }
 
     /// Forgets a process that is gone.

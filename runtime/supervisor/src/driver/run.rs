@@ -37,7 +37,7 @@ use crate::machine::{Fact, Generation, StopReason};
 const CALLS_PER_WRITE: usize = 8;
 
 /// Calls often follow one another within this, and then use the same buffers.
-const BUFFERS_KEPT: Duration = Duration::from_secs(1);
+const BUFFERS_KEPT: Duration = Duration::from_millis(100);
 
 /// After so many frames everybody else has a turn: a flood from one plugin delays no other. The
 /// number is that of Core Lightning, which does the same.

@@ -130,9 +130,7 @@ impl Run {
             .mode(0o700)
             .create(data_dir)
             .map_err(|error| format!("cannot make its data folder {}: {error}", data_dir.display()))
-            .and_then(|()| {
-                self.host.init_config(&self.plugin, &self.settings.config, manifest.as_deref())
-            });
+            .and_then(|()| self.host.init_config(&self.plugin, &self.settings.config, manifest.as_deref()));
         match prepared {
             Err(reason) => self.report(Fact::InitRefused { reason }),
             Ok(config) => {

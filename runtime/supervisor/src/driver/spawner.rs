@@ -5,8 +5,8 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
-use std::time::Instant;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags};
 use tokio::sync::oneshot;
@@ -21,6 +21,9 @@ use super::procfs;
 use super::records::{Noted, Records};
 use super::spare::{self, Launcher};
 use crate::launcher::{self, Order};
+
+/// The next launcher is made when nothing was asked for in this time: not while plugins start.
+const PREPARED_AFTER: Duration = Duration::from_millis(10);
 
 /// Why a process is held to nothing that only the launcher can do.
 const NO_LAUNCHER: &str = "this program does not serve as its own launcher";
@@ -75,21 +78,25 @@ impl Workshop {
     /// Works until nobody can ask for anything any more.
     pub(super) fn run(mut self, inbox: &Receiver<Job>) {
         loop {
-            let job = match inbox.try_recv() {
-                Ok(job) => Ok(job),
-                Err(TryRecvError::Disconnected) => Err(RecvTimeoutError::Disconnected),
-                Err(TryRecvError::Empty) if self.graves.is_empty() => {
-                    self.prepare();
-                    inbox.recv().map_err(|_| RecvTimeoutError::Disconnected)
-                }
-                Err(TryRecvError::Empty) => inbox.recv_timeout(burial::pause(&self.graves)),
+            let job = if !self.graves.is_empty() {
+                inbox.recv_timeout(burial::pause(&self.graves))
+            } else if self.wants_spare() {
+                inbox.recv_timeout(PREPARED_AFTER)
+            } else {
+                inbox.recv().map_err(|_| RecvTimeoutError::Disconnected)
             };
             match job {
-                Ok(job) => self.perform(job),
-                Err(RecvTimeoutError::Timeout) => {}
+                // After a death the next start is about to be asked for: it comes before the burial.
+                Ok(job) => {
+                    self.perform(job);
+                    if self.graves.iter().any(Grave::is_overdue) {
+                        self.bury();
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) if self.graves.is_empty() => self.prepare(),
+                Err(RecvTimeoutError::Timeout) => self.bury(),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            self.bury();
             if self.reap_wanted.swap(false, Ordering::Relaxed) {
                 burial::reap_orphans();
             }
@@ -108,8 +115,18 @@ impl Workshop {
                     records.sweep();
                 }
                 let spawned = self.spawn(&launch, &mark);
+                // Whoever waits for the process need not wait for the note of it.
+                let noted = |spawned: &Spawned| Noted {
+                    pid: number(spawned.pid),
+                    run: mark.clone(),
+                    mark: Arc::clone(&spawned.mark),
+                    cgroup: spawned.leaf.as_ref().map(|leaf| leaf.path().to_owned()),
+                };
+                let note = spawned.as_ref().ok().map(noted);
                 if let Err(Ok(unwanted)) = reply.send(spawned) {
                     self.discard(unwanted);
+                } else if let Some(note) = note {
+                    self.note(&note);
                 }
             }
             Job::Bury(burial) => self.graves.push(Grave::new(burial)),
@@ -131,24 +148,20 @@ impl Workshop {
         let (child, pid) = made.inspect_err(|_| {
             leaf.as_ref().map(Leaf::remove);
         })?;
-        if let Some(records) = &self.records {
-            let noted = Noted {
-                pid: number(pid),
-                plugin: plugin.as_str(),
-                generation: generation.0,
-                mark: &name,
-                cgroup: leaf.as_ref().map(Leaf::path),
-            };
-            if let Err(error) = records.note(&noted) {
-                tracing::warn!(%plugin, %error, "no record of its process can be kept");
-            }
-        }
         match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
             Ok(pidfd) => Ok(Spawned { child, pid, pidfd, mark: name, leaf, held }),
             Err(error) => {
                 self.end(child, pid, name, leaf);
                 Err(error.into())
             }
+        }
+    }
+
+    fn note(&self, note: &Noted) {
+        if let Some(records) = &self.records
+            && let Err(error) = records.note(note)
+        {
+            tracing::warn!(plugin = %note.run.plugin, %error, "no record of its process can be kept");
         }
     }
 
@@ -246,10 +259,13 @@ impl Workshop {
 
     /// Makes the launcher of the next start, where this program stays and nothing else is to do.
     fn prepare(&mut self) {
-        if self.hosting.stays && launcher::installed() && self.spare.is_none() {
-            // Where there is none it is made when it is needed, and then told why not.
-            self.spare = Launcher::make(self.hosting.parent_death_signal).ok();
-        }
+        // Where there is none it is made when it is needed, and then told why not.
+        self.spare = Launcher::make(self.hosting.parent_death_signal).ok();
+        self.hosting.stays &= self.spare.is_some();
+    }
+
+    fn wants_spare(&self) -> bool {
+        self.hosting.stays && launcher::installed() && self.spare.is_none()
     }
 
     /// Notes what the launcher does; where it cannot, it says so itself.

@@ -61,6 +61,8 @@ pub struct Lifecycle {
     pub(super) gates: Gates,
     /// What its dependents were shown last.
     pub(super) face: Face,
+    /// Why it is blocked, as it was announced last.
+    pub(super) told: Option<Block>,
     /// The state that was announced last, and when.
     pub(super) state: PluginState,
     pub(super) since: Instant,
@@ -159,6 +161,7 @@ impl Lifecycle {
             stale: false,
             gates: Gates::default(),
             face: Face::Asleep,
+            told: None,
             state: PluginState::Registered,
             since: now,
             starts: 0,

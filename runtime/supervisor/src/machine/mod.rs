@@ -266,6 +266,8 @@ pub enum Action {
     Abandon(PluginName, Generation),
     /// It is in another state now; tell whoever watches.
     Entered(PluginName, PluginState),
+    /// It is blocked as before, for another reason; tell whoever waits for it.
+    Explained(PluginName),
     /// It is no longer configured and its last run has ended; forget it.
     Forget(PluginName),
     /// Everything is down.

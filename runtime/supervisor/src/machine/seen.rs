@@ -1,12 +1,15 @@
 //! What is seen of a plugin's runs, and what time makes of it: progress, failures, the next try.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::change::Change;
 use super::lifecycle::{Hold, Lifecycle, Probe};
 use super::restart::{RestartMode, Verdict, deviation};
 use super::run::{Failure, Phase, Run, later, seconds};
 use super::{Action, EXIT_PERMANENT, Exit, Fact, Generation, StopOutcome, StopReason};
+
+/// When a start is tried again that this machine had not enough of something for.
+const SHORTAGE_DELAY: Duration = Duration::from_secs(1);
 
 impl Lifecycle {
     /// Something was seen of a run; of one that is over it changes nothing.
@@ -146,7 +149,9 @@ impl Lifecycle {
         }
         self.end_run();
         if !asked && passing {
-            self.failed(now, failure);
+            // No fault of the plugin's: it does not count as one.
+            self.last_failure = Some(failure.reason.clone());
+            self.hold = Hold::Backoff { until: later(now, SHORTAGE_DELAY), reason: failure.reason };
         } else if !asked {
             self.hold = Hold::Failed { reason: failure.reason, probe: Probe::Never };
         }

@@ -325,10 +325,14 @@ impl Supervisor {
                 continue;
             }
             let state: PluginState = plugin.current_state();
+            let why = plugin.gates.block.clone().filter(|_| state == PluginState::Blocked);
+            let explained = std::mem::replace(&mut plugin.told, why) != plugin.told;
             if state != plugin.state {
                 plugin.state = state;
                 plugin.since = now;
                 out.push(Action::Entered(name, state));
+            } else if explained {
+                out.push(Action::Explained(name));
             }
         }
         if self.leaving == Leaving::Asked && self.is_down() {

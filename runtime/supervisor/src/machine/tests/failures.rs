@@ -221,8 +221,11 @@ fn a_machine_short_of_something_is_no_fault_of_the_plugin() {
     check(
         "a eager",
         "a unspawned short of descriptors | a:backoff
-        next | 0.25s: spawn a#2 a:starting
-        a described | init a#2
+        next | 1s: spawn a#2 a:starting
+        a unspawned short of descriptors | a:backoff
+        next | 1s: spawn a#3 a:starting
+        ? a | starting (tried again after: short of descriptors) waits
+        a described | init a#3
         a initialised | a:ready",
     );
 }

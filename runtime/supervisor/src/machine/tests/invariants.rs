@@ -192,7 +192,8 @@ impl Invariants {
                 {
                     judge_stop_order(machine, world, &(plugin.clone(), *run));
                 }
-                Action::Drain(..)
+                Action::Explained(_)
+                | Action::Drain(..)
                 | Action::AskToLeave(..)
                 | Action::CloseStdin(..)
                 | Action::Terminate(..)

@@ -230,6 +230,7 @@ fn action(action: &Action) -> String {
         Action::Kill(plugin, run) => format!("kill {plugin}#{}", run.0),
         Action::Abandon(plugin, run) => format!("abandon {plugin}#{}", run.0),
         Action::Entered(plugin, state) => format!("{plugin}:{}", format!("{state:?}").to_lowercase()),
+        Action::Explained(plugin) => format!("{plugin}:explained"),
         Action::Forget(plugin) => format!("forget {plugin}"),
         Action::Leave => "leave".to_owned(),
     }

@@ -46,7 +46,7 @@ fn a_dependent_of_a_probe_stays_blocked_until_that_is_ready() {
         a described | close a#1 term a#1 a:blocked
         a exited 0
         next | 300s: spawn b#2 b:starting
-        b exited 1 | b:failed
+        b exited 1 | b:failed a:explained
         ? a | blocked (requires b, which is failed: crash loop: the latest try failed too; last: exit status 1) for b started down Terminated#1 in 0s
         next | 300s: spawn b#3 b:starting
         b described | init b#3
