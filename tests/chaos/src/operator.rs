@@ -58,6 +58,8 @@ pub(crate) async fn operate(sandbox: &Sandbox, mut numbers: Numbers, ends: Insta
             Ended::Well => done.did(what),
             Ended::Lost => done.did("cut_off"),
             Ended::Late => done.broken.push(format!("{what} {victim} was not over within {PATIENCE:?}")),
+            // A plugin that cannot start, or is killed meanwhile, is not taken up: that is what it says.
+            Ended::Refused(_) if matches!(what, "reload" | "reload_one") => done.did("not_taken_up"),
             Ended::Refused(why) => done.broken.push(format!("{what} {victim} was refused: {why}")),
         }
     }
