@@ -1,11 +1,13 @@
 //! The Rust SDK under the real program: what its plugins do not have to think of.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use plugd_tests::{Sandbox, alive, eventually};
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::asking::Terminal;
 
@@ -20,6 +22,33 @@ fn rough() -> PathBuf {
         program.display()
     );
     program
+}
+
+/// Row U8: by hand a plugin says what it is and how to use it, and a pipe of JSON works.
+#[test]
+fn r_u8_a_plugin_is_usable_by_hand() {
+    let on_a_terminal = Command::new("python3")
+        .args(["-c", "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]))"])
+        .arg(rough())
+        .stdin(Stdio::null())
+        .output()
+        .expect("python3 runs");
+    let said = String::from_utf8_lossy(&on_a_terminal.stdout);
+    assert!(said.contains("a plugd plugin") && said.contains("--describe"), "{on_a_terminal:?}");
+
+    let mut piped = Command::new(rough())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let request = r#"{"jsonrpc":"2.0","id":"by hand","method":"describe","params":{"protocol":{"versions":[1]},"host":{"name":"me","version":"1"}}}"#;
+    let mut stdin = piped.stdin.take().expect("a pipe");
+    writeln!(stdin, "{request}").expect("it reads");
+    drop(stdin);
+    let answer = piped.wait_with_output().expect("it ends with its stdin");
+    let answer: Value = serde_json::from_slice(&answer.stdout).expect("one line of JSON");
+    assert_eq!((&answer["id"], &answer["result"]["protocol"]), (&json!("by hand"), &json!(1)), "{answer}");
 }
 
 #[test]
