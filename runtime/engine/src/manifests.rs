@@ -369,9 +369,9 @@ impl Memory {
 
 impl Look {
     fn of(plugin: &PluginConfig) -> Look {
-        let arguments = plugin.command.iter().skip(1).map(|argument| plugin.cwd.join(argument));
+        let made_from = spec::files(plugin).map(|(_, path)| path);
         let beside = plugin.cwd.join(PLUGIN_FILE);
-        let mut files: BTreeMap<PathBuf, Option<Stamp>> = arguments
+        let mut files: BTreeMap<PathBuf, Option<Stamp>> = made_from
             .chain([beside])
             .filter_map(|path| Stamp::of(&path).map(|stamp| (path, Some(stamp))))
             .collect();
