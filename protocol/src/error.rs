@@ -206,12 +206,24 @@ error_kinds! {
     InvalidConfig = 1006, "invalid_config", Request, retryable: false, hint: "mend what the message names; what runs goes on as before";
     /// No question waits for an answer under that token.
     UnknownToken = 1007, "unknown_token", Request, retryable: false, hint: "a token is good for one answer, and only while its call waits";
+    /// The same key was used for another call.
+    KeyConflict = 1008, "key_conflict", Request, retryable: false, hint: "take a new key for a new call, or repeat the first one exactly";
+    /// No result is kept under that reference.
+    UnknownResult = 1009, "unknown_result", Request, retryable: false, hint: "results are kept for a while only; `plugd calls` shows which calls there were";
+    /// No profile of that name is configured.
+    UnknownCaller = 1010, "unknown_caller", Request, retryable: false, hint: "the profiles are the tables under [callers] in plugd.toml";
     /// The arguments do not fit the operation's schema.
     InvalidArguments = 2001, "invalid_arguments", Argument, retryable: false, hint: "correct the arguments named in details and call again";
     /// The arguments are no JSON that can be read.
     UnreadableArguments = 2002, "unreadable_arguments", Argument, retryable: false, hint: "send one JSON object";
     /// The arguments are larger than a frame may be.
     ArgumentsTooLarge = 2003, "arguments_too_large", Argument, retryable: false, hint: "send less, or raise frame_limit in plugd.toml";
+    /// Values are missing that only a person can give.
+    NeedsInput = 3001, "needs_input", Interaction, retryable: false, hint: "give them with `plugd answer TOKEN name=value`, or call again with them";
+    /// A person must agree before it runs.
+    NeedsConfirmation = 3002, "needs_confirmation", Interaction, retryable: false, hint: "agree with `plugd answer TOKEN --yes`, or call with --yes";
+    /// The person who was asked said no.
+    Declined = 3003, "declined", Interaction, retryable: false, hint: "nothing was run; call again only if somebody changed their mind";
     /// The plugin reported a failure of its own.
     PluginError = 4001, "plugin_error", Plugin, retryable: false, hint: "the message is the plugin's own; `plugd logs` may say more";
     /// A handler in the plugin panicked or raised what it did not mean to.
@@ -244,12 +256,18 @@ error_kinds! {
     Reloaded = 6009, "reloaded", Process, retryable: false, hint: "raise drain_timeout, or call again if that is safe";
     /// The new run of a plugin failed; the old one serves on.
     NotReplaced = 6010, "not_replaced", Process, retryable: false, hint: "mend it, then `plugd reload NAME`";
+    /// plugd ended while a call with this key was under way: whether it ran cannot be known.
+    OutcomeUnknown = 6011, "outcome_unknown", Process, retryable: false, hint: "look at what the call was to change before you take a new key";
     /// A plugin used one it does not require.
     UndeclaredDependency = 7001, "undeclared_dependency", Permission, retryable: false, hint: "name it under \"requires\" in the manifest";
     /// Calls between plugins are nested too deeply.
     CallTooDeep = 7002, "call_too_deep", Permission, retryable: false, hint: "look for plugins that call each other in a circle";
     /// A call came back to a plugin whose lanes are all taken by calls that wait for it.
     ReentrantCall = 7003, "reentrant_call", Permission, retryable: false, hint: "declare more concurrency, or call the function directly";
+    /// The caller's profile does not allow the operation.
+    NotAllowed = 7004, "not_allowed", Permission, retryable: false, hint: "the profile under [callers] in plugd.toml says what is allowed";
+    /// The caller's profile lacks the scope that the operation declares.
+    ScopeMissing = 7005, "scope_missing", Permission, retryable: false, hint: "add the scope to the caller's profile in plugd.toml";
     /// The answer to a call has no data.
     MissingData = 8001, "missing_data", Protocol, retryable: false, hint: "the plugin must answer {\"data\": …}";
     /// The plugin sent a frame above the limit.
@@ -258,6 +276,8 @@ error_kinds! {
     ProtocolViolation = 8003, "protocol_violation", Protocol, retryable: true, hint: "`plugd logs` shows what it wrote";
     /// The plugin does not know an operation it declared.
     OperationNotImplemented = 8004, "operation_not_implemented", Protocol, retryable: false, hint: "the manifest and the plugin's code disagree";
+    /// The plugin's data does not fit the output schema it declares.
+    OutputMismatch = 8005, "output_mismatch", Protocol, retryable: false, hint: "the manifest's output_schema and the plugin's code disagree";
     /// Something failed inside plugd.
     Internal = 9001, "internal", Internal, retryable: false, hint: "this is a fault in plugd; please report it with the log";
     /// The daemon could not be reached.

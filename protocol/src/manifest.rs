@@ -87,6 +87,38 @@ pub struct Operation {
     /// Whether it runs in the background.
     #[serde(default)]
     pub long_running: bool,
+    /// For how many seconds a read-only operation's answer may be given again to the same caller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_ttl: Option<u64>,
+    /// Whether a person must agree to it.
+    #[serde(default, skip_serializing_if = "Confirm::is_auto")]
+    pub confirm: Confirm,
+    /// What a caller's profile must hold to see and use it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
+    /// Data of more than so many bytes is kept and given in pages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_limit: Option<u64>,
+}
+
+/// Whether a person must agree before an operation runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Confirm {
+    /// As its effects say: what is declared destructive is agreed to.
+    #[default]
+    Auto,
+    /// Every time.
+    Always,
+    /// Never, whatever its effects.
+    Never,
+}
+
+impl Confirm {
+    /// Whether it is the default.
+    pub fn is_auto(&self) -> bool {
+        *self == Confirm::Auto
+    }
 }
 
 /// Who an operation is for.

@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::error::CallError;
 use crate::name::{CallId, OperationId};
+use crate::plugin::Question;
 
 /// The one result of a call.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -25,8 +26,62 @@ pub struct CallResult {
     /// What a caller may want to do next.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub next_actions: Vec<NextAction>,
+    /// What a person must say before it can go on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending: Option<Pending>,
+    /// Which part of the data this is, where it is not the whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page: Option<Page>,
     /// About the call itself.
     pub meta: Meta,
+}
+
+/// What a person must say before a call can go on: `plugd answer TOKEN` carries it on.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Pending {
+    /// Good for one answer.
+    pub token: String,
+    /// Until when, in milliseconds since 1970-01-01T00:00:00Z.
+    pub expires: crate::control::UnixMillis,
+    /// The question in words, in one piece.
+    pub prompt: String,
+    /// The values that are missing, at most five.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<Question>,
+    /// The final arguments that are to be agreed to, sensitive fields masked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<serde_json::Value>,
+}
+
+/// Which part of a result that is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Page {
+    /// What to ask for it by: `plugd result REF`.
+    #[serde(rename = "ref")]
+    pub reference: CallId,
+    /// What is counted.
+    pub unit: PageUnit,
+    /// The first on this page.
+    pub offset: u64,
+    /// How many are on it.
+    pub count: u64,
+    /// How many there are.
+    pub total: u64,
+    /// The offset of the next page; absent on the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<u64>,
+    /// Bytes of the whole data.
+    pub bytes: u64,
+}
+
+/// What a page counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PageUnit {
+    /// The items of an array.
+    Items,
+    /// The characters of the JSON text.
+    Characters,
 }
 
 /// How a call ended.
@@ -63,7 +118,7 @@ pub struct NextAction {
 }
 
 /// About the call itself.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Meta {
     /// The call's id; none where it failed before it got one, or where its result was lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,6 +142,15 @@ pub struct Meta {
     pub argument_bytes: u64,
     /// Bytes of data.
     pub data_bytes: u64,
+    /// Whether the answer is an earlier one's, given within the operation's `cache_ttl`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cached: bool,
+    /// Whether the answer is that of an earlier call with the same key.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replayed: bool,
+    /// What is wrong with the plugin's answer that did not keep it from being used.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// Tells data that is `null` from none.

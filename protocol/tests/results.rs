@@ -33,7 +33,7 @@ fn meta() -> Meta {
         queue_us: 12,
         run_us: 3_400,
         argument_bytes: 31,
-        data_bytes: 0,
+        ..Meta::default()
     }
 }
 
@@ -44,6 +44,8 @@ fn failed(error: CallError, meta: Meta) -> CallResult {
         summary: None,
         error: Some(error),
         next_actions: Vec::new(),
+        pending: None,
+        page: None,
         meta,
     }
 }
@@ -67,6 +69,8 @@ fn a_good_result_has_the_released_form() {
         summary: Some("TK-20241215-001 is in review".to_owned()),
         error: None,
         next_actions: Vec::new(),
+        pending: None,
+        page: None,
         meta: Meta { data_bytes: 54, ..meta() },
     };
     result_is("result.ok.json", &result, 0);

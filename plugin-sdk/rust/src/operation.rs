@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use plugd_protocol::error::rpc_code;
-use plugd_protocol::manifest::{self, Audience, Effects};
+use plugd_protocol::manifest::{self, Audience, Confirm, Effects};
 use plugd_protocol::name::OperationName;
 use plugd_protocol::result::NextAction;
 use schemars::JsonSchema;
@@ -304,6 +304,10 @@ fn declare<A: JsonSchema, O: JsonSchema>(name: &str) -> Result<manifest::Operati
         timeout_ms: None,
         stall_timeout_ms: None,
         long_running: false,
+        cache_ttl: None,
+        confirm: Confirm::Auto,
+        scope: None,
+        result_limit: None,
     })
 }
 

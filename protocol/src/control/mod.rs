@@ -10,7 +10,9 @@ mod change;
 mod doctor;
 mod history;
 mod listing;
+mod record;
 mod status;
+mod tools;
 
 use std::collections::BTreeMap;
 
@@ -25,9 +27,18 @@ pub use history::{Event, EventsParams, LogEntry, LogStream, LogsParams};
 pub use listing::{
     DescribeParams, Description, ListParams, ListReport, OperationListing, PluginListing, Skipped, Source,
 };
+pub use record::{
+    AnsweredFrom, ArgumentErrorCount, CallDetail, CallRow, CallsParams, CallsReport, CallsShowParams,
+    CallsStatsParams, CallsStatsReport, Job, JobProgress, JobsParams, JobsReport, JobsWaitParams,
+    OperationStats, ResultParams, ResultReport, Stage, StageTime,
+};
 pub use status::{
     ActiveCall, DaemonStatus, ExitReport, Health, PluginState, PluginStatus, RestartRequired, StatusParams,
     StatusReport,
+};
+
+pub use tools::{
+    Category, Dialect, LintFinding, LintParams, LintReport, NotOffered, Tool, ToolsParams, ToolsReport,
 };
 
 use crate::manifest::OnLoss;
@@ -39,6 +50,22 @@ pub mod method {
     pub const CALL: &str = "call";
     /// Stop a call: [`CancelParams`](super::CancelParams) → [`CancelReport`](super::CancelReport).
     pub const CANCEL: &str = "cancel";
+    /// Recorded calls: [`CallsParams`](super::CallsParams) → [`CallsReport`](super::CallsReport).
+    pub const CALLS: &str = "calls";
+    /// One recorded call: [`CallsShowParams`](super::CallsShowParams) → [`CallDetail`](super::CallDetail).
+    pub const CALLS_SHOW: &str = "calls.show";
+    /// How operations do: [`CallsStatsParams`](super::CallsStatsParams) → [`CallsStatsReport`](super::CallsStatsReport).
+    pub const CALLS_STATS: &str = "calls.stats";
+    /// Calls in the background: [`JobsParams`](super::JobsParams) → [`JobsReport`](super::JobsReport).
+    pub const JOBS: &str = "jobs";
+    /// Wait for one of them: [`JobsWaitParams`](super::JobsWaitParams) → `CallResult`.
+    pub const JOBS_WAIT: &str = "jobs.wait";
+    /// A page of a kept result: [`ResultParams`](super::ResultParams) → [`ResultReport`](super::ResultReport).
+    pub const RESULT: &str = "result";
+    /// What is offered to models: [`ToolsParams`](super::ToolsParams) → [`ToolsReport`](super::ToolsReport).
+    pub const TOOLS: &str = "tools";
+    /// What declarations could say better: [`LintParams`](super::LintParams) → [`LintReport`](super::LintReport).
+    pub const LINT: &str = "lint";
     /// How everything is: [`StatusParams`](super::StatusParams) → [`StatusReport`](super::StatusReport).
     pub const STATUS: &str = "status";
     /// What there is: [`ListParams`](super::ListParams) → [`ListReport`](super::ListReport).
@@ -116,6 +143,21 @@ pub struct CallParams {
     /// Whether questions of this call can be put to whoever called: its client follows `asks`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub can_ask: bool,
+    /// The caller's name for this very call: the same key runs once, a repeat gets the same answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// That whoever calls agrees to what the call does.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confirm: bool,
+    /// The profile to call as, of those in `[callers]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<String>,
+    /// Whether to wait for the end of a long-running operation rather than get a job.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wait: bool,
+    /// Whether the result is wanted whole, however large.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub whole: bool,
 }
 
 impl CallParams {
@@ -128,6 +170,11 @@ impl CallParams {
             session: None,
             traceparent: None,
             can_ask: false,
+            key: None,
+            confirm: false,
+            caller: None,
+            wait: false,
+            whole: false,
         }
     }
 

@@ -75,12 +75,8 @@ impl World {
 
 fn call(operation: &str, arguments: &str) -> CallParams {
     CallParams {
-        operation: operation.to_owned(),
         arguments: Some(RawValue::from_string(arguments.to_owned()).unwrap()),
-        timeout_ms: None,
-        session: None,
-        traceparent: None,
-        can_ask: false,
+        ..CallParams::new(operation)
     }
 }
 

@@ -427,6 +427,7 @@ impl<'a> Trail<'a> {
             run_us: micros(run),
             argument_bytes: self.argument_bytes,
             data_bytes: outcome.as_ref().map_or(0, |answered| answered.data.get().len() as u64),
+            ..Meta::default()
         };
         match outcome {
             Ok(answered) => CallResult {
@@ -435,6 +436,8 @@ impl<'a> Trail<'a> {
                 summary: answered.summary,
                 error: None,
                 next_actions: answered.next_actions.as_deref().map(next_actions).unwrap_or_default(),
+                pending: None,
+                page: None,
                 meta,
             },
             Err(error) => CallResult {
@@ -443,6 +446,8 @@ impl<'a> Trail<'a> {
                 summary: None,
                 error: Some(error),
                 next_actions: Vec::new(),
+                pending: None,
+                page: None,
                 meta,
             },
         }

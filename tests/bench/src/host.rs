@@ -69,12 +69,9 @@ pub(crate) fn plugin_config(name: &str, program: &Path) -> String {
 pub(crate) fn echo_call(plugin: &str, payload: usize) -> CallParams {
     let arguments = format!(r#"{{"payload":"{}"}}"#, "x".repeat(payload));
     CallParams {
-        operation: format!("{plugin}.echo"),
         arguments: Some(RawValue::from_string(arguments).expect("an object of one plain string is JSON")),
         timeout_ms: Some(30_000),
-        session: None,
-        traceparent: None,
-        can_ask: false,
+        ..CallParams::new(format!("{plugin}.echo"))
     }
 }
 

@@ -34,6 +34,7 @@ fn main() -> ExitCode {
     let ended = match words[..] {
         ["quick"] => quick(),
         ["full"] => full(),
+        ["starts"] => starts(),
         // What the bench starts as a fresh process to look at its memory.
         ["rss", plugin] => lives::measure_rss(Path::new(plugin)).map(|kib| println!("{kib}")),
         ["rss-of-a-run", folder] => {
@@ -71,6 +72,14 @@ fn full() -> io::Result<()> {
     let text = report::page(&findings, &plan, &facts, begun.elapsed());
     std::fs::write(page_path(), &text)?;
     print!("{text}");
+    Ok(())
+}
+
+/// Only the figures of many starts: for work on those.
+fn starts() -> io::Result<()> {
+    interrupt::watch()?;
+    let crowd = suite::measure_crowd(&Programs::find()?.echo_plugin, 5)?;
+    println!("{:?} {:?} {:?}", crowd.ratio().median, crowd.ours, crowd.theirs);
     Ok(())
 }
 

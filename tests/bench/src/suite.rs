@@ -1,6 +1,7 @@
 //! What is measured: every contender and every life, in one run.
 
 use std::io;
+use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -134,13 +135,7 @@ pub(crate) fn measure(plan: &Plan, programs: &Programs) -> io::Result<Findings> 
         || bare::time_to_first_answers(plugin, lives::MANY),
     )?;
     let repetitions = plan.crowd_repetitions;
-    let crowd = Pair::measure(
-        "hundreds of starts",
-        repetitions,
-        1,
-        || crowd::time_starts_and_answers(plugin),
-        || bare::time_to_first_answers(plugin, CROWD),
-    )?;
+    let crowd = measure_crowd(plugin, repetitions)?;
     let everything = Known::new(plugin, CROWD)?;
     let known = Pair::measure(
         "hundreds of known plugins",
@@ -152,6 +147,18 @@ pub(crate) fn measure(plan: &Plan, programs: &Programs) -> io::Result<Findings> 
     let rss_kib = lives::rss_per_idle_plugin_kib(plugin, repetitions)?;
     let run_rss_kib = crowd::rss_running_idle_kib(plugin, repetitions)?;
     Ok(Findings { samples, command, crash, many_starts, crowd, known, rss_kib, run_rss_kib })
+}
+
+/// Hundreds of plugins started and answered.
+pub(crate) fn measure_crowd(plugin: &Path, repetitions: usize) -> io::Result<Pair> {
+    crowd::allow_many_files()?;
+    Pair::measure(
+        "hundreds of starts",
+        repetitions,
+        1,
+        || crowd::time_starts_and_answers(plugin),
+        || bare::time_to_first_answers(plugin, CROWD),
+    )
 }
 
 /// Starts the contenders that the plan names.

@@ -124,13 +124,12 @@ async fn begin(args: &Args, context: &Context) -> Result<(CallParams, Runtime), 
     };
     let timeout = args.timeout.map(left);
     let params = CallParams {
-        operation,
         arguments: Some(arguments.into_json(schema.as_deref())?),
         timeout_ms: timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
         session: args.session.clone(),
         traceparent: std::env::var("TRACEPARENT").ok(),
-        // Known once it is known who can be asked.
-        can_ask: false,
+        // Known once it is known who can be asked: `can_ask`.
+        ..CallParams::new(operation)
     };
     Ok((params, runtime))
 }
@@ -221,6 +220,8 @@ fn ended(status: Status, error: CallError, operation: Option<OperationId>) -> Ca
         summary: None,
         error: Some(error),
         next_actions: Vec::new(),
+        pending: None,
+        page: None,
         meta: Meta {
             call_id: None,
             operation,
@@ -231,6 +232,7 @@ fn ended(status: Status, error: CallError, operation: Option<OperationId>) -> Ca
             run_us: 0,
             argument_bytes: 0,
             data_bytes: 0,
+            ..Meta::default()
         },
     }
 }

@@ -1,0 +1,127 @@
+//! What is offered to models, and what could be said better.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::PluginState;
+use crate::name::{OperationId, PluginName};
+
+/// Whose form tools are exported in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Dialect {
+    /// OpenAI's function tools.
+    Openai,
+    /// Anthropic's tools.
+    Anthropic,
+    /// MCP's `tools/list`.
+    Mcp,
+}
+
+/// Params of `tools`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ToolsParams {
+    /// Whose form; none gives plugd's own.
+    #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
+    pub dialect: Option<Dialect>,
+    /// Only the categories and how many tools each has.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub categories: bool,
+    /// Only the tools of this category; what has none is in `other`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub category: Option<String>,
+    /// Only this tool, by any of its spellings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// Also what is not offered, with the reason.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all: bool,
+    /// For which caller: only what that profile may use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<String>,
+}
+
+/// The answer to `tools`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ToolsReport {
+    /// The tools, by name.
+    pub tools: Vec<Tool>,
+    /// The categories, where those were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub categories: Vec<Category>,
+    /// What is not offered, where all was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_offered: Vec<NotOffered>,
+    /// Bytes of all declarations together.
+    pub bytes: u64,
+}
+
+/// One tool, as a model gets it.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Tool {
+    /// What it is called in plugd.
+    pub id: OperationId,
+    /// What it is called in the dialect; `call` accepts that, too.
+    pub name: String,
+    /// Its category.
+    pub category: String,
+    /// The declaration, in the dialect's form.
+    pub declaration: serde_json::Value,
+    /// Bytes of the declaration.
+    pub bytes: u64,
+}
+
+/// A category of tools.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Category {
+    /// Its name.
+    pub name: String,
+    /// How many tools.
+    pub tools: u64,
+}
+
+/// An operation that is not offered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NotOffered {
+    /// Which.
+    pub id: String,
+    /// Its plugin's state.
+    pub state: PluginState,
+    /// Why.
+    pub reason: String,
+}
+
+/// Params of `lint`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LintParams {
+    /// Only these plugins; overlaps are looked for among all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub plugins: Vec<PluginName>,
+}
+
+/// The answer to `lint`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+pub struct LintReport {
+    /// What could be said better, by operation.
+    pub findings: Vec<LintFinding>,
+    /// How many operations were looked at.
+    pub operations: u64,
+}
+
+/// One thing that could be said better.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LintFinding {
+    /// The operation, or the plugin where it is about that.
+    pub subject: String,
+    /// The rule, such as `vague_name`.
+    pub rule: String,
+    /// Where in the declaration: a JSON Pointer, empty for the whole.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub path: String,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub hint: String,
+}
