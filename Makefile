@@ -50,8 +50,9 @@ fuzz: ## look for bytes that break the protocol's promises (needs nightly and ca
 	    -max_total_time=$(FUZZ_SECONDS) -max_len=8192 || exit 1; \
 	done
 
-install: ## install the plugd program with cargo
+install: ## install the plugd program, and its launcher beside it, with cargo
 	$(CARGO) install --path runtime/cli --locked
+	$(call with_musl,$(CARGO) install --path runtime/launcher --locked --target)
 
 clean: ## remove everything that was built
 	$(CARGO) clean
@@ -76,3 +77,10 @@ examples:
 release:
 	@$(CARGO) build --quiet --release -p plugd -p plugd-bench
 	@$(CARGO) build --quiet --release -p plugd-bench-peer
+	@$(call with_musl,$(CARGO) build --quiet --release -p plugd-launcher --target) && \
+	  install -m 755 "$(TARGET_DIR)/$(MUSL)/release/plugd-launcher" "$(TARGET_DIR)/release/plugd-launcher"
+
+# Statically against musl, the launcher starts several times faster (docs/decisions/0007-launcher.md).
+MUSL = $(shell uname -m)-unknown-linux-musl
+with_musl = rustup target add $(MUSL) >/dev/null 2>&1 && $(1) $(MUSL) || { \
+	  echo "no $(MUSL) to build the small launcher for: plugd does its work, and plugins start more slowly" >&2; }

@@ -12,7 +12,8 @@ use crate::{Findings, root, rust_files};
 const ALLOWED: &[(&str, &[&str])] = &[
     ("plugd-protocol", &[]),
     ("plugd-contract", &["plugd-protocol"]),
-    ("plugd-supervisor", &["plugd-protocol"]),
+    ("plugd-launcher", &[]),
+    ("plugd-supervisor", &["plugd-protocol", "plugd-launcher"]),
     ("plugd-store", &["plugd-protocol"]),
     ("plugd-dialogue", &["plugd-protocol"]),
     ("plugd-mcp", &["plugd-protocol"]),

@@ -152,11 +152,12 @@ pub(crate) fn measure(plan: &Plan, programs: &Programs) -> io::Result<Findings> 
 /// Hundreds of plugins started and answered.
 pub(crate) fn measure_crowd(plugin: &Path, repetitions: usize) -> io::Result<Pair> {
     crowd::allow_many_files()?;
+    let known = Known::new(plugin, CROWD)?;
     Pair::measure(
         "hundreds of starts",
         repetitions,
         1,
-        || crowd::time_starts_and_answers(plugin),
+        || known.time_starts_and_answers(),
         || bare::time_to_first_answers(plugin, CROWD),
     )
 }

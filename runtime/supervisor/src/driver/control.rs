@@ -1,6 +1,6 @@
 //! The control task: owns the machine, performs its actions, answers after the effect.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -52,6 +52,8 @@ struct Control {
     facts: mpsc::Sender<Told>,
     publish: watch::Sender<Arc<HashMap<PluginName, Arc<Door>>>>,
     waiters: Waiters,
+    /// Plugins that may have changed since waiters were answered last.
+    concerned: BTreeSet<PluginName>,
     leaving: Vec<oneshot::Sender<Vec<Stopped>>>,
     /// What ended since the first shutdown, in that order.
     ended: Vec<Stopped>,
@@ -83,6 +85,7 @@ pub(super) async fn run(
         facts,
         publish,
         waiters: Waiters::default(),
+        concerned: BTreeSet::new(),
         leaving: Vec::new(),
         ended: Vec::new(),
         left: false,
@@ -239,6 +242,7 @@ impl Control {
     fn buried(&mut self, plugin: &PluginName, generation: Generation) {
         if let Some(entry) = self.entries.get_mut(plugin) {
             entry.burying.remove(&generation);
+            self.concerned.insert(plugin.clone());
         }
     }
 
@@ -305,11 +309,13 @@ impl Control {
             self.perform(action);
         }
         self.tell_refusals();
+        self.concerned.extend(self.machine.looked_at().iter().cloned());
     }
 
     /// Tells once of each change that was tried and is not in use.
     fn tell_refusals(&mut self) {
-        for (name, entry) in &mut self.entries {
+        for name in self.machine.looked_at() {
+            let Some(entry) = self.entries.get_mut(name) else { continue };
             let refusal = self.machine.plugin(name).and_then(Lifecycle::refusal);
             let was_told = std::mem::replace(&mut entry.refused, refusal.is_some());
             if let Some(reason) = refusal.filter(|_| !was_told)
@@ -450,7 +456,8 @@ impl Control {
                 !matches!(goal, Goal::Stopped { .. }) || entry.is_none_or(|it| it.burying.is_empty());
             buried && goal.reached(view.as_ref(), described, &self.machine)
         };
-        for waiter in self.waiters.take_satisfied(reached) {
+        let concerned = std::mem::take(&mut self.concerned);
+        for waiter in self.waiters.take_satisfied(&concerned, reached) {
             self.answer(waiter);
         }
     }

@@ -19,6 +19,7 @@ use super::burial::{self, Burial};
 use super::limits::{CgroupLimits, Rlimits};
 pub use super::not_spawned::{NotSpawned, not_launched, not_on_path};
 pub use super::process::{Ended, Pipes, Process};
+use super::procfs;
 use super::records::Records;
 use super::spawner::{Job, Workshop};
 use crate::launcher;
@@ -110,7 +111,8 @@ impl Spawner {
     /// # Errors
     /// When the operating system gives no thread.
     pub fn start(hosting: Hosting) -> io::Result<Spawner> {
-        let records = hosting.runs_dir.as_deref().and_then(|folder| match Records::open(folder) {
+        let instance = procfs::instance();
+        let records = hosting.runs_dir.as_deref().and_then(|folder| match Records::open(folder, &instance) {
             Ok(records) => Some(records),
             Err(error) => {
                 tracing::warn!(folder = %folder.display(), %error, "runs cannot be noted");
@@ -122,7 +124,7 @@ impl Spawner {
         }
         let (jobs, inbox) = mpsc::sync_channel(JOBS_QUEUED);
         let reap_wanted = Arc::new(AtomicBool::new(false));
-        let workshop = Workshop::new(hosting, records, Arc::clone(&reap_wanted));
+        let workshop = Workshop::new(hosting, instance, records, Arc::clone(&reap_wanted));
         let thread = std::thread::Builder::new().name("plugd-spawner".to_owned());
         thread.spawn(move || workshop.run(&inbox))?;
         Ok(Spawner { jobs: Jobs(jobs), reap_wanted })

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rustix::process::{Resource, Rlimit};
-use serde::{Deserialize, Serialize};
+use plugd_launcher::Limited;
 
 /// Limits of one process and, each for itself, of those it starts; `None` leaves what plugd has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,60 +56,6 @@ pub struct CgroupLimits {
     pub memory_max: Option<u64>,
     /// How many processes and threads they may be.
     pub pids_max: Option<u64>,
-}
-
-/// What a process can be limited in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Limited {
-    OpenFiles,
-    Processes,
-    AddressSpace,
-    CpuTime,
-    FileSize,
-    CoreSize,
-}
-
-impl Limited {
-    /// As it is called in the configuration.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Limited::OpenFiles => "open_files",
-            Limited::Processes => "processes",
-            Limited::AddressSpace => "address_space",
-            Limited::CpuTime => "cpu_time",
-            Limited::FileSize => "file_size",
-            Limited::CoreSize => "core_size",
-        }
-    }
-
-    fn resource(self) -> Resource {
-        match self {
-            Limited::OpenFiles => Resource::Nofile,
-            Limited::Processes => Resource::Nproc,
-            Limited::AddressSpace => Resource::As,
-            Limited::CpuTime => Resource::Cpu,
-            Limited::FileSize => Resource::Fsize,
-            Limited::CoreSize => Resource::Core,
-        }
-    }
-}
-
-/// Holds this process to a limit for good: there is no way back above it.
-pub(crate) fn hold(limited: Limited, most: u64) -> rustix::io::Result<()> {
-    let resource = limited.resource();
-    let hard = rustix::process::getrlimit(resource).maximum.unwrap_or(u64::MAX);
-    let most = most.min(hard);
-    let maximum = match limited {
-        // At the soft limit it dies of SIGXCPU, which says why; at the hard one of SIGKILL.
-        Limited::CpuTime => most.saturating_add(1).min(hard),
-        Limited::OpenFiles
-        | Limited::Processes
-        | Limited::AddressSpace
-        | Limited::FileSize
-        | Limited::CoreSize => most,
-    };
-    rustix::process::setrlimit(resource, Rlimit { current: Some(most), maximum: Some(maximum) })
 }
 
 /// What a process is held to, and what it should be held to and is not.

@@ -11,10 +11,7 @@ use rustix::process::Pid;
 use super::burial;
 use super::procfs;
 use super::spawner::{number, piped};
-use crate::launcher::{self, Order, Post};
-
-/// This program, even where its file has been replaced since it was started.
-const OWN_PROGRAM: &str = "/proc/self/exe";
+use crate::launcher::{self, Order, Post, Program};
 
 /// What a launcher is known as before it belongs to a run.
 const MARK: &str = "launcher";
@@ -31,9 +28,9 @@ impl Launcher {
     ///
     /// # Errors
     /// When the operating system gives no process, or none of this program.
-    pub(super) fn make(die_with_parent: bool) -> io::Result<Launcher> {
+    pub(super) fn make(program: &Program, die_with_parent: bool) -> io::Result<Launcher> {
         let post = Post { parent: std::process::id(), die_with_parent };
-        let mut command = Command::new(OWN_PROGRAM);
+        let mut command = Command::new(program.path());
         command.arg0(launcher::NAME).arg(serde_json::to_string(&post)?).current_dir("/").env_clear();
         // Until it is known as ours it must not be taken for an orphan.
         let mut leaders = burial::leaders();

@@ -20,7 +20,7 @@ use super::process::Spawned;
 use super::procfs;
 use super::records::{Noted, Records};
 use super::spare::{self, Launcher};
-use crate::launcher::{self, Order};
+use crate::launcher::{self, Order, Program};
 
 /// The next launcher is made when nothing was asked for in this time: not while plugins start.
 const PREPARED_AFTER: Duration = Duration::from_millis(10);
@@ -50,6 +50,8 @@ pub(super) struct Workshop {
     records: Option<Records>,
     /// What a killed owner left is ended.
     swept: bool,
+    /// What plugins are started through; looked for when it is needed first.
+    program: Option<Program>,
     /// The launcher of the next start.
     spare: Option<Launcher>,
     /// Looked for when the first process is made; or why there is none.
@@ -60,14 +62,19 @@ pub(super) struct Workshop {
 }
 
 impl Workshop {
-    pub(super) fn new(hosting: Hosting, records: Option<Records>, reap_wanted: Arc<AtomicBool>) -> Workshop {
-        let instance = procfs::instance();
+    pub(super) fn new(
+        hosting: Hosting,
+        instance: String,
+        records: Option<Records>,
+        reap_wanted: Arc<AtomicBool>,
+    ) -> Workshop {
         let swept = hosting.stays;
         Workshop {
             hosting,
             instance,
             records,
             swept,
+            program: None,
             spare: None,
             cgroups: None,
             graves: Vec::new(),
@@ -157,8 +164,8 @@ impl Workshop {
         }
     }
 
-    fn note(&self, note: &Noted) {
-        if let Some(records) = &self.records
+    fn note(&mut self, note: &Noted) {
+        if let Some(records) = &mut self.records
             && let Err(error) = records.note(note)
         {
             tracing::warn!(plugin = %note.run.plugin, %error, "no record of its process can be kept");
@@ -254,13 +261,18 @@ impl Workshop {
         {
             return Ok(made);
         }
-        Launcher::make(self.hosting.parent_death_signal)?.give(&order, mark)
+        self.new_launcher()?.give(&order, mark)
+    }
+
+    fn new_launcher(&mut self) -> io::Result<Launcher> {
+        let program = self.program.get_or_insert_with(Program::find);
+        Launcher::make(program, self.hosting.parent_death_signal)
     }
 
     /// Makes the launcher of the next start, where this program stays and nothing else is to do.
     fn prepare(&mut self) {
         // Where there is none it is made when it is needed, and then told why not.
-        self.spare = Launcher::make(self.hosting.parent_death_signal).ok();
+        self.spare = self.new_launcher().ok();
         self.hosting.stays &= self.spare.is_some();
     }
 
@@ -307,7 +319,7 @@ impl Workshop {
                 leaders.remove(&grave.pid());
             }
             // A number can be a newer run's by now.
-            if let Some(records) = &self.records
+            if let Some(records) = &mut self.records
                 && !leaders.contains_key(&grave.pid())
             {
                 records.forget(grave.pid());
@@ -327,6 +339,9 @@ impl Workshop {
         }
         if let Some(Ok(mut cgroups)) = self.cgroups.take() {
             cgroups.close();
+        }
+        if let Some(records) = &mut self.records {
+            records.close();
         }
     }
 }

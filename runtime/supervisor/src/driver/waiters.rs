@@ -1,5 +1,7 @@
 //! Those who wait for a command to have taken effect, answered after it has.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use plugd_protocol::PluginName;
 use plugd_protocol::control::{Ended, PluginState, Stopped};
 use tokio::sync::oneshot;
@@ -18,13 +20,15 @@ pub(super) struct Waiters {
 pub(super) struct Waiter {
     pub(super) plugins: Vec<(PluginName, Goal)>,
     /// Which of them have not got there yet; one that has may move on.
-    pub(super) open: Vec<(PluginName, Goal)>,
+    open: BTreeMap<PluginName, Goal>,
+    /// Not looked at yet.
+    new: bool,
     pub(super) reply: Reply,
 }
 
 impl Waiter {
     pub(super) fn new(plugins: Vec<(PluginName, Goal)>, reply: Reply) -> Waiter {
-        Waiter { open: plugins.clone(), plugins, reply }
+        Waiter { open: plugins.iter().cloned().collect(), new: true, plugins, reply }
     }
 }
 
@@ -50,6 +54,14 @@ pub(super) enum Reply {
 }
 
 impl Goal {
+    /// Whether what other plugins do can bring it about.
+    fn depends_on_others(self) -> bool {
+        match self {
+            Goal::Started { .. } | Goal::Stopped { .. } | Goal::Described => false,
+            Goal::Settled => true,
+        }
+    }
+
     /// Whether it is reached; a plugin that is gone waits for nothing.
     pub(super) fn reached(self, view: Option<&View>, described: bool, machine: &Supervisor) -> bool {
         let Some(view) = view else {
@@ -85,10 +97,23 @@ impl Waiters {
         self.waiting.push(waiter);
     }
 
-    /// Takes out everyone whose every goal is reached.
-    pub(super) fn take_satisfied(&mut self, reached: impl Fn(&PluginName, Goal) -> bool) -> Vec<Waiter> {
+    /// Takes out everyone whose every goal is reached; looks only at what may have changed.
+    pub(super) fn take_satisfied(
+        &mut self,
+        concerned: &BTreeSet<PluginName>,
+        reached: impl Fn(&PluginName, Goal) -> bool,
+    ) -> Vec<Waiter> {
         let satisfied = |waiter: &mut Waiter| {
-            waiter.open.retain(|(name, goal)| !reached(name, *goal));
+            let everything = std::mem::take(&mut waiter.new);
+            if everything || waiter.open.values().any(|goal| goal.depends_on_others()) {
+                waiter.open.retain(|name, goal| !reached(name, *goal));
+            } else {
+                for name in concerned {
+                    if waiter.open.get(name).is_some_and(|goal| reached(name, *goal)) {
+                        waiter.open.remove(name);
+                    }
+                }
+            }
             waiter.open.is_empty()
         };
         self.waiting.extract_if(.., satisfied).collect()

@@ -12,6 +12,7 @@ use super::graph::Needs;
 use super::replacing::Retiring;
 use super::restart::RestartHistory;
 use super::run::{Phase, Run};
+use super::supervisor::Turn;
 use super::view::Face;
 use super::{Action, Declared, Exit, Generation, Spec, StopOutcome, StopReason};
 
@@ -61,6 +62,10 @@ pub struct Lifecycle {
     pub(super) gates: Gates,
     /// What its dependents were shown last.
     pub(super) face: Face,
+    /// Its place among those that wait to be spawned.
+    pub(super) turn: Option<Turn>,
+    /// When its time is up, as of the last step.
+    pub(super) due: Option<Instant>,
     /// Why it is blocked, as it was announced last.
     pub(super) told: Option<Block>,
     /// The state that was announced last, and when.
@@ -161,6 +166,8 @@ impl Lifecycle {
             stale: false,
             gates: Gates::default(),
             face: Face::Asleep,
+            turn: None,
+            due: None,
             told: None,
             state: PluginState::Registered,
             since: now,

@@ -30,16 +30,25 @@ pub struct Supervisor {
     pub(super) leaving: Leaving,
     /// Still to be looked at, by rank.
     touched: BTreeSet<(usize, PluginName)>,
-    /// Looked at in this step.
+    /// Looked at in the latest step.
     seen: BTreeSet<PluginName>,
-    /// Those that wait for their turn to be spawned.
-    pending: BTreeSet<PluginName>,
+    /// When which plugin's time is up.
+    due: BTreeSet<(Instant, PluginName)>,
+    /// Those that wait for their turn to be spawned, in that order.
+    pending: BTreeSet<(Turn, PluginName)>,
     /// Those between spawn and description.
     describing: BTreeSet<PluginName>,
     /// Those with a candidate, which may require what the graph does not know of.
     pub(super) replacing: BTreeSet<PluginName>,
     /// The latest instant it was told.
     now: Option<Instant>,
+}
+
+/// Whose turn to be spawned it is: calls come first, then the order of starting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Turn {
+    unasked: bool,
+    rank: usize,
 }
 
 /// How far leaving has come.
@@ -62,6 +71,7 @@ impl Supervisor {
             leaving: Leaving::No,
             touched: BTreeSet::new(),
             seen: BTreeSet::new(),
+            due: BTreeSet::new(),
             pending: BTreeSet::new(),
             describing: BTreeSet::new(),
             replacing: BTreeSet::new(),
@@ -80,6 +90,7 @@ impl Supervisor {
     pub fn step(&mut self, now: Instant, event: Event) -> Vec<Action> {
         let mut out = Vec::new();
         self.now = Some(now);
+        self.seen.clear();
         self.apply(now, event, &mut out);
         self.settle(now, &mut out);
         self.announce(now, &mut out);
@@ -88,7 +99,12 @@ impl Supervisor {
 
     /// When [`Event::Tick`] is due.
     pub fn deadline(&self) -> Option<Instant> {
-        self.plugins.values().filter_map(Lifecycle::deadline).min()
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    /// The plugins that the latest step may have changed; some of them may be gone.
+    pub fn looked_at(&self) -> &BTreeSet<PluginName> {
+        &self.seen
     }
 
     /// How a plugin is.
@@ -172,9 +188,8 @@ impl Supervisor {
     }
 
     fn tick(&mut self, now: Instant, out: &mut Vec<Action>) {
-        let is_due = |plugin: &Lifecycle| plugin.deadline().is_some_and(|at| at <= now);
-        let due: Vec<PluginName> =
-            self.plugins.values().filter(|plugin| is_due(plugin)).map(|plugin| plugin.name.clone()).collect();
+        let due = self.due.iter().take_while(|(at, _)| *at <= now);
+        let due: BTreeSet<PluginName> = due.map(|(_, name)| name.clone()).collect();
         for name in due {
             self.update(&name, |plugin| plugin.tick(now, out));
         }
@@ -244,10 +259,13 @@ impl Supervisor {
         let changed = face != plugin.face;
         let lost = plugin.face == Face::Ready && changed;
         plugin.face = face;
-        let (awaits_turn, describes) = (plugin.awaits_turn(), plugin.is_describing());
+        let turn = Turn { unasked: !plugin.by_call, rank: self.graph.rank(name) };
+        let turn = Some(turn).filter(|_| plugin.awaits_turn());
+        let before = std::mem::replace(&mut plugin.turn, turn);
+        let describes = plugin.is_describing();
         let (replaces, live) = (plugin.candidate().is_some(), plugin.is_live());
         let pulls = plugin.pulls();
-        note(&mut self.pending, name, awaits_turn);
+        move_to(&mut self.pending, name, before, turn);
         note(&mut self.describing, name, describes);
         note(&mut self.replacing, name, replaces);
         self.seen.insert(name.clone());
@@ -275,11 +293,7 @@ impl Supervisor {
         if self.describing.len() >= self.starting_max {
             return None;
         }
-        let key = |name: &&PluginName| {
-            let by_call = self.plugins.get(*name).is_some_and(|plugin| plugin.by_call);
-            (!by_call, self.graph.rank(name))
-        };
-        self.pending.iter().min_by_key(key).cloned()
+        self.pending.first().map(|(_, name)| name.clone())
     }
 
     fn rebuild_graph(&mut self) {
@@ -312,13 +326,16 @@ impl Supervisor {
 
     /// Tells who is in another state now, who is gone, and whether everything is down.
     fn announce(&mut self, now: Instant, out: &mut Vec<Action>) {
-        let mut seen: Vec<PluginName> = std::mem::take(&mut self.seen).into_iter().collect();
+        let mut seen: Vec<PluginName> = self.seen.iter().cloned().collect();
         seen.sort_by_key(|name| self.graph.rank(name));
         for name in seen {
             let Some(plugin) = self.plugins.get_mut(&name) else { continue };
-            if plugin.is_over() {
+            let is_over = plugin.is_over();
+            let due = plugin.deadline().filter(|_| !is_over);
+            move_to(&mut self.due, &name, std::mem::replace(&mut plugin.due, due), due);
+            if is_over {
+                move_to(&mut self.pending, &name, plugin.turn, None);
                 self.plugins.remove(&name);
-                self.pending.remove(&name);
                 self.describing.remove(&name);
                 self.replacing.remove(&name);
                 out.push(Action::Forget(name));
@@ -339,6 +356,24 @@ impl Supervisor {
             self.leaving = Leaving::Left;
             out.push(Action::Leave);
         }
+    }
+}
+
+/// Moves a plugin to another place in an order; `None` is out of it.
+fn move_to<K: Ord + Copy>(
+    order: &mut BTreeSet<(K, PluginName)>,
+    name: &PluginName,
+    from: Option<K>,
+    to: Option<K>,
+) {
+    if from == to {
+        return;
+    }
+    if let Some(from) = from {
+        order.remove(&(from, name.clone()));
+    }
+    if let Some(to) = to {
+        order.insert((to, name.clone()));
     }
 }
 

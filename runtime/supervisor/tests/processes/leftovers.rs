@@ -312,28 +312,31 @@ fn records_of_the_living_and_their_runs_are_left_alone() {
         let _other = spawner(Hosting { runs_dir: Some(folder.path().to_owned()), ..Hosting::default() });
     });
     assert!(alive(plugin));
-    assert!(folder.path().join(format!("{plugin}.json")).exists());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "its journal is gone");
 }
 
-/// A record as it is written, with some of it changed.
-fn record(folder: &Path, pid: u32, change: impl FnOnce(&mut Value)) {
+/// A journal with one run as it is written, with some of it changed; its last line is torn.
+fn journal(folder: &Path, pid: u32, change: impl FnOnce(&mut Value, &mut Value)) {
     let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
-    let mut record = json!({
-        "pid": pid, "start_time": start_time(pid), "boot_id": boot_id.trim(), "plugin": "probe",
-        "generation": 1, "mark": "0/probe/1", "cgroup": null, "owner": { "pid": 1, "start_time": 1_u64 << 60 },
+    let mut owner = json!({ "pid": 1, "start_time": 1_u64 << 60, "boot_id": boot_id.trim() });
+    let mut run = json!({
+        "pid": pid, "start_time": start_time(pid), "plugin": "probe", "generation": 1, "mark": "0/probe/1",
+        "cgroup": null,
     });
-    change(&mut record);
-    fs::write(folder.join(format!("{pid}.json")), record.to_string()).unwrap();
+    change(&mut owner, &mut run);
+    let lines = [json!({ "owner": owner }), json!({ "run": { "no": "record" } }), json!({ "run": run })];
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    fs::write(folder.join(format!("{pid}.jsonl")), text + "{\"gone\":").unwrap();
 }
 
 fn c068_a_number_that_is_somebody_elses_now_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let sleep = || Command::new("sleep").arg("300").stdout(Stdio::null()).spawn().unwrap();
     let [mut reused, mut rebooted, mut left] = [sleep(), sleep(), sleep()];
-    record(folder.path(), reused.id(), |record| record["start_time"] = json!(7));
-    record(folder.path(), rebooted.id(), |record| record["boot_id"] = json!("another start"));
-    record(folder.path(), left.id(), |record| record["cgroup"] = json!(folder.path()));
-    fs::write(folder.path().join("1.json"), "{\"pid\":").unwrap();
+    journal(folder.path(), reused.id(), |_, run| run["start_time"] = json!(7));
+    journal(folder.path(), rebooted.id(), |owner, _| owner["boot_id"] = json!("another start"));
+    journal(folder.path(), left.id(), |_, run| run["cgroup"] = json!(folder.path()));
+    fs::write(folder.path().join("1.jsonl"), "{\"pid\":").unwrap();
     fs::write(folder.path().join("notes.txt"), "not ours").unwrap();
     on_runtime(async {
         let _next = spawner(Hosting { runs_dir: Some(folder.path().to_owned()), ..Hosting::default() });
@@ -350,25 +353,35 @@ fn c068_a_number_that_is_somebody_elses_now_is_left_alone() {
     assert_eq!(stays, ["notes.txt"]);
 }
 
+/// The lines of the only journal in a folder.
+fn journal_of(runs: &Path) -> Vec<Value> {
+    let mut paths = fs::read_dir(runs).unwrap().map(|entry| entry.unwrap().path());
+    let path = paths.next().expect("a journal");
+    assert_eq!(paths.next(), None, "one journal for all runs");
+    let text = fs::read_to_string(path).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
 fn records_come_and_go_with_runs() {
     on_runtime(async {
         let folder = tempfile::tempdir().unwrap();
         let runs = folder.path().join("state/runs");
         let spawner = spawner(Hosting { runs_dir: Some(runs.clone()), ..Hosting::default() });
         let (mut process, pipes) = spawn(&spawner, &script("read line")).await;
-        let path = runs.join(format!("{}.json", process.pid()));
-        let record: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
-        assert_eq!(record["pid"], process.pid());
-        assert_eq!(record["start_time"], start_time(process.pid()));
-        assert_eq!(
-            record["owner"],
-            json!({ "pid": std::process::id(), "start_time": start_time(std::process::id()) })
-        );
+        let pid = process.pid();
+        eventually("it is noted", || runs.exists() && journal_of(&runs).len() == 2);
+        let journal = journal_of(&runs);
+        let own = std::process::id();
+        assert_eq!(journal[0]["owner"]["pid"], own);
+        assert_eq!(journal[0]["owner"]["start_time"], start_time(own));
+        assert_eq!(journal[1]["run"]["pid"], pid);
+        assert_eq!(journal[1]["run"]["start_time"], start_time(pid));
         drop(pipes);
         process.ended().await;
         process.reap().unwrap();
         process.bury().await;
+        assert_eq!(journal_of(&runs)[2], json!({ "gone": pid }));
         spawner.close().await;
-        assert!(!path.exists());
+        assert_eq!(fs::read_dir(&runs).unwrap().count(), 0, "a journal stays");
     });
 }
