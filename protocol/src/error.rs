@@ -286,6 +286,8 @@ error_kinds! {
     AlreadyRunning = 9003, "already_running", Internal, retryable: false, hint: "`plugd status` shows how it is";
     /// The daemon cannot serve here.
     CannotServe = 9004, "cannot_serve", Internal, retryable: false, hint: "mend what the message names, then serve again";
+    /// Nothing can be recorded now, or read of what was.
+    NotRecorded = 9005, "not_recorded", Internal, retryable: true, hint: "`plugd doctor` says why; calls without a key go on all the same";
 }
 
 impl CallError {
@@ -334,13 +336,14 @@ impl CallError {
 
     /// The exit code of a command that ended with this error.
     ///
-    /// 1xxx is 4 where nothing of that name exists and 2 otherwise; 2xxx is 3, 3xxx 8, 4xxx 1,
-    /// 5xxx 5, 6xxx and 8xxx 6, 7xxx 7, 9xxx 9.
+    /// 1xxx is 4 where nothing of that name exists and 2 otherwise; 2xxx is 3, 3xxx 8 and a "no" 7,
+    /// 4xxx 1, 5xxx 5, 6xxx and 8xxx 6, 7xxx 7, 9xxx 9.
     pub fn exit_code(&self) -> u8 {
         match self.class() {
-            ErrorClass::Request if matches!(self.code, 1002..=1005 | 1007) => 4,
+            ErrorClass::Request if matches!(self.code, 1002..=1005 | 1007 | 1009 | 1010) => 4,
             ErrorClass::Request => 2,
             ErrorClass::Argument => 3,
+            ErrorClass::Interaction if self.code == ErrorKind::Declined.code() => 7,
             ErrorClass::Interaction => 8,
             ErrorClass::Plugin => 1,
             ErrorClass::Time => 5,

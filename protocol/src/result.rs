@@ -59,6 +59,9 @@ pub struct Page {
     /// What to ask for it by: `plugd result REF`.
     #[serde(rename = "ref")]
     pub reference: CallId,
+    /// A JSON Pointer to the array that is given in pages, where that is a member of the data; the rest is whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pointer: Option<String>,
     /// What is counted.
     pub unit: PageUnit,
     /// The first on this page.
@@ -148,6 +151,12 @@ pub struct Meta {
     /// Whether the answer is that of an earlier call with the same key.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replayed: bool,
+    /// The call that ran, where this is its answer again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer_of: Option<CallId>,
+    /// What was changed of the arguments to fit their declared types.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// What is wrong with the plugin's answer that did not keep it from being used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,

@@ -4,8 +4,10 @@
 
 use std::path::Path;
 
+use plugd_protocol::control::UnixMillis;
 use plugd_protocol::error::{ArgumentProblem, Cause};
-use plugd_protocol::result::{Meta, NextAction};
+use plugd_protocol::plugin::Question;
+use plugd_protocol::result::{Meta, NextAction, Page, PageUnit, Pending};
 use plugd_protocol::{CallError, CallId, CallResult, ErrorKind, OperationId, Outcome, Status};
 use serde_json::value::RawValue;
 
@@ -152,4 +154,71 @@ fn a_result_names_the_inner_call_and_a_cancelled_one_says_so() {
     let meta = Meta { plugin_version: None, queue_us: 0, run_us: 100, argument_bytes: 2, ..meta() };
     let result = CallResult { status: Status::Cancelled, ..failed(error, meta) };
     result_is("result.cancelled.json", &result, 5);
+}
+
+#[test]
+fn a_result_that_waits_for_a_person_has_the_released_form() {
+    let stopped = |status, kind, message: &str, pending| CallResult {
+        status,
+        pending: Some(pending),
+        ..failed(CallError::new(kind, message), Meta { generation: None, run_us: 0, ..meta() })
+    };
+    let question = Question {
+        name: "days".to_owned(),
+        schema: Some(raw(r#"{"type":"integer","maximum":1.0e1}"#)),
+        prompt: "For how many days?".to_owned(),
+        sensitive: false,
+    };
+    let pending = Pending {
+        token: "9d1a4c0e-6a57-4b8e-8f0e-0d8f4b1f6a11".to_owned(),
+        expires: UnixMillis(1_734_307_200_000),
+        prompt: "For how many days?".to_owned(),
+        questions: vec![question],
+        arguments: None,
+    };
+    let needs = ErrorKind::NeedsInput;
+    let result = stopped(Status::NeedsInput, needs, "For how many days?", pending.clone());
+    result_is("result.needs_input.json", &result, 8);
+
+    let pending = Pending {
+        prompt: "Run hotel.cancel? It may destroy something.".to_owned(),
+        questions: Vec::new(),
+        arguments: Some(serde_json::json!({"booking": 17, "card": "***"})),
+        ..pending
+    };
+    let needs = ErrorKind::NeedsConfirmation;
+    let result = stopped(Status::NeedsConfirmation, needs, "somebody must agree", pending);
+    result_is("result.needs_confirmation.json", &result, 8);
+}
+
+#[test]
+fn a_page_a_job_and_an_earlier_answer_have_the_released_form() {
+    let mut result = CallResult {
+        status: Status::Ok,
+        data: Some(raw(r#"{"total":5000,"orders":[{"id":1},{"id":2}]}"#)),
+        summary: Some("5000 orders".to_owned()),
+        page: Some(Page {
+            reference: CallId::new(OUTER),
+            pointer: Some("/orders".to_owned()),
+            unit: PageUnit::Items,
+            offset: 0,
+            count: 2,
+            total: 5_000,
+            next: Some(2),
+            bytes: 91_000,
+        }),
+        error: None,
+        ..failed(CallError::new(ErrorKind::Internal, ""), Meta { data_bytes: 91_000, ..meta() })
+    };
+    result_is("result.page.json", &result, 0);
+
+    result.page = None;
+    result.meta.cached = true;
+    result.meta.answer_of = Some(CallId::new(INNER));
+    result.meta.notes = vec!["days: \"三\" is taken as 3".to_owned()];
+    result.meta.warnings = vec!["its output does not fit the schema it declares".to_owned()];
+    result_is("result.cached.json", &result, 0);
+
+    let job = CallResult { status: Status::Pending, data: None, summary: None, meta: meta(), ..result };
+    result_is("result.pending.json", &job, 0);
 }

@@ -103,12 +103,12 @@ impl<'a> Terminal<'a> {
         Terminal { sandbox, person }
     }
 
-    fn screen(&self) -> String {
+    pub(crate) fn screen(&self) -> String {
         self.sandbox.read("terminal/screen")
     }
 
     /// Waits for the program's end: its exit code, and its stdout.
-    fn end(mut self) -> (i32, String) {
+    pub(crate) fn end(mut self) -> (i32, String) {
         let status = self.person.wait().expect("the person leaves");
         (status.code().unwrap_or(-1), self.sandbox.read("terminal/stdout"))
     }
@@ -150,20 +150,19 @@ async fn notice(asks: &mut Following<AskNotice>) -> AskNotice {
 async fn asked(asks: &mut Following<AskNotice>) -> Ask {
     match notice(asks).await {
         AskNotice::Asked(ask) => ask,
-        AskNotice::Ended(ended) => panic!("expected a question, got {ended:?}"),
+        other @ (AskNotice::Ended(_) | AskNotice::Progress(_)) => panic!("expected a question, got {other:?}"),
     }
 }
 
 async fn ended(asks: &mut Following<AskNotice>) -> AskEnd {
     match notice(asks).await {
         AskNotice::Ended(ended) => ended.ended,
-        AskNotice::Asked(ask) => panic!("expected the end, got {ask:?}"),
+        other @ (AskNotice::Asked(_) | AskNotice::Progress(_)) => panic!("expected the end, got {other:?}"),
     }
 }
 
 fn answer(ask: &Ask, answer: impl Into<Value>) -> AnswerParams {
-    let answers = serde_json::Map::new();
-    AnswerParams { token: ask.token.clone(), answers, answer: Some(answer.into()), decline: false }
+    AnswerParams { answer: Some(answer.into()), ..AnswerParams::new(&ask.token) }
 }
 
 /// Calls, and gives the one answer so many seconds after it was asked for.

@@ -1,8 +1,10 @@
 //! Running calls: failure, deadlines, isolation, the one shape of a result.
 
+mod arguments;
 mod cancel;
 mod chain;
 mod envelope;
+mod identity;
 mod queue;
 
 use std::sync::Arc;

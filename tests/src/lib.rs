@@ -3,12 +3,14 @@
 
 mod daemon;
 mod detached;
+mod guide;
 mod neighbour;
 mod sandbox;
 mod wait;
 
 pub use daemon::Daemon;
 pub use detached::{Detached, shell};
+pub use guide::Page;
 pub use neighbour::Neighbour;
 pub use sandbox::{Ran, SERVE, Sandbox, plugd};
 pub use wait::{alive, eventually, group_members, kill};

@@ -5,9 +5,10 @@ use serde::de::{Error, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use super::UnixMillis;
+use super::{JobProgress, UnixMillis};
 use crate::name::{CallId, OperationId};
 use crate::plugin::Question;
+use crate::result::CallResult;
 
 /// Questions that wait for their answers.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -23,14 +24,28 @@ pub struct Ask {
     pub asked_by: Option<OperationId>,
     /// What is asked.
     pub questions: Vec<Question>,
+    /// The final arguments, where it is asked whether the call may run with them; sensitive fields masked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<serde_json::Value>,
     /// Until when it can be answered.
     pub expires: UnixMillis,
+}
+
+/// Params of `asks.subscribe`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AsksParams {
+    /// Whether to tell of the progress of these calls as well.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub progress: bool,
 }
 
 /// An item of `asks.subscribe`: first the questions, later that they need no answer any more.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum AskNotice {
+    /// A call is so far.
+    Progress(AskProgress),
     /// Somebody is asked.
     Asked(Ask),
     /// The token is no longer good.
@@ -44,15 +59,29 @@ impl<'de> Deserialize<'de> for AskNotice {
         struct Probe {
             #[serde(default)]
             ended: Option<IgnoredAny>,
+            #[serde(default)]
+            progress: Option<IgnoredAny>,
         }
         let raw = Box::<RawValue>::deserialize(deserializer)?;
         let probe: Probe = serde_json::from_str(raw.get()).map_err(D::Error::custom)?;
-        match probe.ended {
-            Some(_) => serde_json::from_str(raw.get()).map(AskNotice::Ended),
-            None => serde_json::from_str(raw.get()).map(AskNotice::Asked),
+        match (probe.ended, probe.progress) {
+            (Some(_), _) => serde_json::from_str(raw.get()).map(AskNotice::Ended),
+            (None, Some(_)) => serde_json::from_str(raw.get()).map(AskNotice::Progress),
+            (None, None) => serde_json::from_str(raw.get()).map(AskNotice::Asked),
         }
         .map_err(D::Error::custom)
     }
+}
+
+/// How far a call is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AskProgress {
+    /// The call that was made.
+    pub call_id: CallId,
+    /// What tells of its progress: what was called, or an operation which that uses.
+    pub operation: OperationId,
+    /// How far it is.
+    pub progress: JobProgress,
 }
 
 /// That questions no longer wait.
@@ -90,9 +119,29 @@ pub struct AnswerParams {
     /// The answer, where there is only one question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<serde_json::Value>,
-    /// Whether whoever was asked will not answer; the plugin is told so.
+    /// Whether whoever was asked will not answer, or says no; a plugin that asked is told so.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub decline: bool,
+    /// Whether whoever answers agrees to what the call does, where that is asked or will be.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confirm: bool,
+    /// Whether what is asked besides can be put to whoever answers: its client follows `asks`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub can_ask: bool,
+}
+
+impl AnswerParams {
+    /// An answer that says nothing yet.
+    pub fn new(token: impl Into<String>) -> AnswerParams {
+        AnswerParams {
+            token: token.into(),
+            answers: serde_json::Map::new(),
+            answer: None,
+            decline: false,
+            confirm: false,
+            can_ask: false,
+        }
+    }
 }
 
 /// The answer to `answer`.
@@ -100,6 +149,10 @@ pub struct AnswerParams {
 pub struct AnswerReport {
     /// The call that goes on.
     pub call_id: CallId,
+    /// How it ended, where it had stopped to be carried on by this answer; absent where whoever
+    /// made it still waits for its result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<CallResult>,
 }
 
 #[cfg(test)]
@@ -111,6 +164,7 @@ mod tests {
         for written in [
             r#"{"token":"t","call_id":"c","operation":"a.b","questions":[{"name":"n","schema":{"maximum":1.10},"prompt":"?"}],"expires":5}"#,
             r#"{"token":"t","ended":"expired"}"#,
+            r#"{"call_id":"c","operation":"a.b","progress":{"done":1.0,"total":2.5}}"#,
         ] {
             let notice: AskNotice = serde_json::from_str(written).expect("it reads");
             assert_eq!(serde_json::to_string(&notice).expect("it writes"), written);

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::PluginStatus;
+use super::{Exported, LintFinding, PluginStatus};
 use crate::name::{OperationId, PluginName};
 
 /// Params of `add`.
@@ -23,6 +23,12 @@ pub struct AddReport {
     pub plugin: PluginStatus,
     /// What it offers, by the names it is called by.
     pub operations: Vec<OperationId>,
+    /// Each operation that it declares: what models know it by, and whether it can be called.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exported: Vec<Exported>,
+    /// What its declarations could say better.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<LintFinding>,
 }
 
 /// The answer to `remove`, `enable` and `disable`.

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::PluginState;
+use super::{Exported, PluginState};
 use crate::manifest::{Features, Operation, Quarantined, Requirement};
 use crate::name::{OperationId, PluginName};
 
@@ -17,6 +17,9 @@ pub struct ListParams {
     /// Only plugins in this state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<PluginState>,
+    /// For which caller: only what that profile may use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<String>,
 }
 
 /// The answer to `list`.
@@ -116,6 +119,16 @@ pub struct OperationListing {
 pub struct DescribeParams {
     /// A plugin's name, or an operation's.
     pub name: String,
+    /// For which caller: only what that profile may use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<String>,
+}
+
+impl DescribeParams {
+    /// A plugin or an operation, seen by the owner.
+    pub fn new(name: impl Into<String>) -> DescribeParams {
+        DescribeParams { name: name.into(), caller: None }
+    }
 }
 
 /// The answer to `describe`.
@@ -135,4 +148,7 @@ pub struct Description {
     pub operations: Vec<Operation>,
     /// Operations it declares that are not offered.
     pub quarantined: Vec<Quarantined>,
+    /// By which names each operation is found, and what models read about it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exported: Vec<Exported>,
 }

@@ -8,6 +8,7 @@
 mod asking;
 mod change;
 mod doctor;
+mod explain;
 mod history;
 mod listing;
 mod record;
@@ -20,9 +21,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-pub use asking::{AnswerParams, AnswerReport, Ask, AskEnd, AskEnded, AskNotice};
+pub use asking::{AnswerParams, AnswerReport, Ask, AskEnd, AskEnded, AskNotice, AskProgress, AsksParams};
 pub use change::{AddParams, AddReport, ChangeReport};
 pub use doctor::{DoctorReport, Finding, Severity};
+pub use explain::{Confirmation, Explanation, KeyPlan};
 pub use history::{Event, EventsParams, LogEntry, LogStream, LogsParams};
 pub use listing::{
     DescribeParams, Description, ListParams, ListReport, OperationListing, PluginListing, Skipped, Source,
@@ -38,7 +40,8 @@ pub use status::{
 };
 
 pub use tools::{
-    Category, Dialect, LintFinding, LintParams, LintReport, NotOffered, Tool, ToolsParams, ToolsReport,
+    Category, CheckReport, CheckedOperation, CheckedPlugin, Dialect, Exported, LintFinding, LintParams,
+    LintReport, NotOffered, Tool, ToolsParams, ToolsReport,
 };
 
 use crate::manifest::OnLoss;
@@ -48,6 +51,8 @@ use crate::name::{CallId, PluginName};
 pub mod method {
     /// Run an operation: [`CallParams`](super::CallParams) → `CallResult`.
     pub const CALL: &str = "call";
+    /// What a call would do: [`CallParams`](super::CallParams) → [`Explanation`](super::Explanation). Nothing runs.
+    pub const CALL_EXPLAIN: &str = "call.explain";
     /// Stop a call: [`CancelParams`](super::CancelParams) → [`CancelReport`](super::CancelReport).
     pub const CANCEL: &str = "cancel";
     /// Recorded calls: [`CallsParams`](super::CallsParams) → [`CallsReport`](super::CallsReport).
@@ -92,8 +97,8 @@ pub mod method {
     pub const DOCTOR: &str = "doctor";
     /// Answer an open question: [`AnswerParams`](super::AnswerParams) → [`AnswerReport`](super::AnswerReport).
     pub const ANSWER: &str = "answer";
-    /// Subscribe to the questions of this connection's calls; notifications are called `ask`, each
-    /// an [`AskNotice`](super::AskNotice).
+    /// Subscribe to the questions of this connection's calls: [`AsksParams`](super::AsksParams);
+    /// notifications are called `ask`, each an [`AskNotice`](super::AskNotice).
     pub const ASKS_SUBSCRIBE: &str = "asks.subscribe";
     /// End that subscription.
     pub const ASKS_UNSUBSCRIBE: &str = "asks.unsubscribe";

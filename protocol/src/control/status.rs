@@ -45,6 +45,9 @@ pub struct DaemonStatus {
     pub config_generation: u64,
     /// Since when it is up.
     pub since: UnixMillis,
+    /// Why calls are not recorded, while they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_recorded: Option<String>,
     /// Calls in flight or waiting.
     pub calls: Vec<ActiveCall>,
 }

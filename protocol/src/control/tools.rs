@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::PluginState;
+use super::{PluginListing, PluginState};
 use crate::name::{OperationId, PluginName};
 
 /// Whose form tools are exported in.
@@ -90,6 +90,72 @@ pub struct NotOffered {
     pub state: PluginState,
     /// Why.
     pub reason: String,
+}
+
+/// How one operation stands for callers: by which names it is found, and what models are told of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Exported {
+    /// Which, also where its declaration cannot be used.
+    pub id: String,
+    /// What it is called in the dialects of models; absent where it is not offered to them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What models read about it, byte for byte.
+    pub description: String,
+    /// Bytes of its declaration, in the form of OpenAI.
+    pub bytes: u64,
+    /// Every name that `call` finds it by.
+    pub found_by: Vec<String>,
+    /// Why it cannot be called; absent where it can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unreachable: Option<String>,
+}
+
+/// What `plugd check` prints.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct CheckReport {
+    /// Whether everything that is declared can be called, and nothing is wrong with the configuration.
+    pub ok: bool,
+    /// Each plugin that was looked at.
+    pub plugins: Vec<CheckedPlugin>,
+    /// What is wrong with the configuration, where that was looked at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<String>,
+}
+
+/// One plugin that was looked at.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct CheckedPlugin {
+    /// How it is.
+    pub plugin: PluginListing,
+    /// Each operation that it declares.
+    pub operations: Vec<CheckedOperation>,
+    /// What its declarations could say better.
+    pub findings: Vec<LintFinding>,
+}
+
+/// One operation that was looked at: how it is found, filled, and how it fails.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct CheckedOperation {
+    /// By which names it is found, and whether it can be called.
+    #[serde(flatten)]
+    pub exported: Exported,
+    /// What people say who want it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<String>,
+    /// Arguments that must be given, or are asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub required: Vec<String>,
+    /// Arguments that may be left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub optional: Vec<String>,
+    /// Whether a person must agree before it runs.
+    pub confirmed: bool,
+    /// Whether it is tried a second time after a crash.
+    pub retried: bool,
+    /// How long it may run, in milliseconds, where its manifest says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
 }
 
 /// Params of `lint`.

@@ -5,10 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{
-    add, answer, call, cancel, completions, config, describe, disable, doctor, enable, events, graph, list,
-    logs, reload, remove, restart, serve, shutdown, start, status, stop,
-};
+use crate::commands::{add, answer, call, calls, cancel, check, completions, config, describe, disable, doctor, enable, events, graph, jobs, lint, list, logs, reload, remove, restart, result, serve, shutdown, start, status, stop, tools};
 use crate::output::Format;
 
 /// Plugins for agents: any language, one contract, supervised.
@@ -28,10 +25,12 @@ Examples:
   plugd call ./plugin.py greet name=Ada          one executable, no configuration
   plugd serve --detach                           keep plugins running between calls
   plugd status                                   how they are
+  plugd calls                                    what was called, and how it went
 
 Exit codes:
   0 ok   1 the tool failed   2 usage   3 arguments   4 not found   5 timed out
-  6 plugin unavailable   7 refused   8 needs input   9 daemon or internal   130 interrupted";
+  6 plugin unavailable   7 refused   8 needs input or confirmation   9 daemon or internal
+  130 interrupted";
 
 /// Options that stand anywhere on the command line.
 #[derive(Debug, Clone, Default, Args)]
@@ -49,6 +48,9 @@ pub(crate) struct Global {
     /// Say nothing on stderr but errors
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
+    /// Call as this profile of those under [callers], which only narrows what is allowed
+    #[arg(long = "as", global = true, env = "PLUGD_AS", value_name = "CALLER")]
+    pub(crate) caller: Option<String>,
     /// What to log on stderr, such as `debug` or `plugd_engine=trace`
     #[arg(long, global = true, env = "PLUGD_LOG", value_name = "FILTER")]
     pub(crate) log: Option<String>,
@@ -63,7 +65,13 @@ pub(crate) enum Command {
     List(list::Args),
     Doctor(doctor::Args),
     Describe(describe::Args),
+    Tools(tools::Args),
+    Check(check::Args),
+    Lint(lint::Args),
     Call(call::Args),
+    Calls(calls::Args),
+    Result(result::Args),
+    Jobs(jobs::Args),
     Cancel(cancel::Args),
     Answer(answer::Args),
     Start(start::Args),

@@ -10,6 +10,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::failure::Failure;
+use crate::kept::{self, Reference};
+use crate::runtime::Runtime;
 
 /// How far a chain of references in a schema is followed.
 const REFERENCES_MAX: usize = 8;
@@ -18,6 +20,8 @@ const REFERENCES_MAX: usize = 8;
 #[derive(Debug, Default)]
 pub(crate) struct Arguments {
     members: Vec<(String, Given)>,
+    /// Results of earlier calls that are whole objects of arguments.
+    objects: Vec<Reference>,
 }
 
 #[derive(Debug)]
@@ -26,42 +30,69 @@ enum Given {
     Text(String),
     /// JSON, to be passed on as it is.
     Json(Box<RawValue>),
+    /// A part of an earlier call's result, as JSON or as text, to be fetched.
+    Kept { from: Reference, as_text: bool },
 }
 
 /// A JSON object's members in order, duplicates included.
-struct Members(Vec<(String, Box<RawValue>)>);
+pub(crate) struct Members(pub(crate) Vec<(String, Box<RawValue>)>);
 
 impl Arguments {
-    /// Reads `key=value`, `key:=json`, `key=@file`, `key:=@file`, `@file` and `--json TEXT|@file|-`.
+    /// Reads `key=value`, `key:=json`, `key=@file`, `key:=@file`, `@file` and `--json TEXT|@file|-`;
+    /// `call:ID/pointer` in place of a file is a part of an earlier call's result.
     ///
     /// # Errors
     /// A [`Failure`] naming the word that cannot be read, or the key given twice.
     pub(crate) fn read(words: &[String], json: Option<&str>) -> Result<Arguments, Failure> {
         let mut arguments = Arguments::default();
         if let Some(json) = json {
-            let text = match json.strip_prefix('@') {
-                Some(path) => file(path)?,
-                None if json == "-" => file("-")?,
-                None => json.to_owned(),
-            };
-            arguments.add_object(&text, "--json")?;
+            match json.strip_prefix('@') {
+                Some(path) => arguments.add_file(path, "--json")?,
+                None if json == "-" => arguments.add_file("-", "--json")?,
+                None => arguments.add_object(json, "--json")?,
+            }
         }
         for word in words {
             arguments.add_word(word)?;
         }
+        arguments.once()
+    }
+
+    /// The same, if no key is given twice.
+    fn once(self) -> Result<Arguments, Failure> {
         let mut seen = BTreeSet::new();
-        match arguments.members.iter().find(|(key, _)| !seen.insert(key)) {
+        match self.members.iter().find(|(key, _)| !seen.insert(key)) {
             Some((key, _)) => {
                 Err(Failure::usage(format!("the argument {key:?} is given twice: give it once")))
             }
-            None => Ok(arguments),
+            None => Ok(self),
         }
+    }
+
+    /// Fetches what is taken from results of earlier calls.
+    ///
+    /// # Errors
+    /// A [`Failure`] where a result is not kept, has no such part, or is no object where one must be.
+    pub(crate) async fn fetch(mut self, runtime: &Runtime) -> Result<Arguments, Failure> {
+        for (_, given) in &mut self.members {
+            let Given::Kept { from, as_text } = given else { continue };
+            let data = kept::whole(runtime, from).await?.data;
+            *given = match serde_json::from_str::<String>(data.get()) {
+                Ok(text) if *as_text => Given::Text(text),
+                _ if *as_text => Given::Text(data.get().to_owned()),
+                _ => Given::Json(data),
+            };
+        }
+        for object in std::mem::take(&mut self.objects) {
+            let data = kept::whole(runtime, &object).await?.data;
+            self.add_object(data.get(), &format!("the result of {}", object.call_id.as_str()))?;
+        }
+        self.once()
     }
 
     fn add_word(&mut self, word: &str) -> Result<(), Failure> {
         if let Some(path) = word.strip_prefix('@') {
-            let text = file(path)?;
-            return self.add_object(&text, word);
+            return self.add_file(path, word);
         }
         let Some((key, value)) = word.split_once('=') else {
             return Err(Failure::usage(format!(
@@ -75,7 +106,12 @@ impl Arguments {
         if key.is_empty() {
             return Err(Failure::usage(format!("{word:?} has no key before its '=': expected key=value")));
         }
-        let text = match value.strip_prefix('@') {
+        let from = value.strip_prefix('@');
+        if let Some(from) = from.and_then(Reference::after_at) {
+            self.members.push((key.to_owned(), Given::Kept { from, as_text: !is_json }));
+            return Ok(());
+        }
+        let text = match from {
             Some(path) => file(path)?,
             None => value.to_owned(),
         };
@@ -88,6 +124,14 @@ impl Arguments {
             false => Given::Text(text),
         };
         self.members.push((key.to_owned(), given));
+        Ok(())
+    }
+
+    fn add_file(&mut self, path: &str, source: &str) -> Result<(), Failure> {
+        match Reference::after_at(path) {
+            Some(reference) => self.objects.push(reference),
+            None => self.add_object(&file(path)?, source)?,
+        }
         Ok(())
     }
 
@@ -116,6 +160,7 @@ impl Arguments {
             object.push(':');
             match given {
                 Given::Json(json) => object.push_str(json.get()),
+                Given::Kept { .. } => return Err(Failure::internal("an earlier result was not fetched")),
                 Given::Text(text) if is_meant_as_json(text, key, schema.as_ref()) => object.push_str(text),
                 Given::Text(text) => object.push_str(&Value::from(text.as_str()).to_string()),
             }

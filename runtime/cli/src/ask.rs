@@ -1,4 +1,4 @@
-//! Questions of a call, put to whoever sits at the terminal.
+//! Questions of a call, put to whoever sits at the terminal, and how far it is.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -7,7 +7,7 @@ use std::thread;
 
 use plugd_daemon::client::Following;
 use plugd_engine::Asker;
-use plugd_protocol::control::{AnswerParams, Ask, AskEnd, AskNotice};
+use plugd_protocol::control::{AnswerParams, Ask, AskEnd, AskNotice, AskProgress, AsksParams};
 use plugd_protocol::error::ErrorClass;
 use plugd_protocol::plugin::Question;
 use rustix::termios::{
@@ -17,7 +17,8 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 use crate::failure::Failure;
-use crate::render::visible_line;
+use crate::progress::Bar;
+use crate::render::{pretty, visible_line};
 use crate::runtime::Runtime;
 
 /// Questions of one call that may wait here; a plugin can have eight open, each in a chain its own.
@@ -34,12 +35,13 @@ pub(crate) fn somebody_is_there() -> bool {
     stdin.is_terminal() && stderr.is_terminal() && in_front()
 }
 
-/// Puts the questions of a call to whoever sits at the terminal.
+/// Puts the questions of a call to whoever sits at the terminal, and shows how far it is.
 pub(crate) struct Prompter<'a> {
     runtime: &'a Runtime,
     notices: Notices,
     typed: Option<mpsc::Receiver<Option<String>>>,
     line: PromptLine,
+    bar: Bar,
 }
 
 /// Where questions come from.
@@ -73,20 +75,33 @@ impl Notices {
 }
 
 impl<'a> Prompter<'a> {
-    /// Makes ready for questions of calls there; the asker is for calls of an engine in this
-    /// process. `None` where a daemon has no way to ask.
-    pub(crate) async fn begin(runtime: &'a Runtime) -> Option<(Prompter<'a>, Option<Asker>)> {
+    /// Makes ready for calls there: for their questions, if it `asks`, and for their progress, if the
+    /// bar is seen. The asker is for calls of an engine in this process. `None` where there is
+    /// nothing to be made ready for, or a daemon has no way to tell.
+    pub(crate) async fn begin(
+        runtime: &'a Runtime,
+        asks: bool,
+        bar: Bar,
+    ) -> Option<(Prompter<'a>, Option<Asker>)> {
+        let progress = bar.is_on();
+        if !asks && !progress {
+            return None;
+        }
         let (notices, asker) = match runtime {
-            Runtime::Daemon(client) => (Notices::Daemon(client.follow_asks().await.ok()?), None),
+            Runtime::Daemon(client) => {
+                (Notices::Daemon(client.follow_asks_with(&AsksParams { progress }).await.ok()?), None)
+            }
             Runtime::Embedded { .. } => {
                 let (sender, notices) = mpsc::channel(NOTICES_QUEUED);
-                (Notices::Embedded(notices), Some(Asker::new(sender)))
+                let asker = if asks { Asker::new(sender) } else { Asker::silent(sender) };
+                let asker = if progress { asker.with_progress() } else { asker };
+                (Notices::Embedded(notices), Some(asker))
             }
         };
-        Some((Prompter { runtime, notices, typed: None, line: PromptLine::default() }, asker))
+        Some((Prompter { runtime, notices, typed: None, line: PromptLine::default(), bar }, asker))
     }
 
-    /// Asks whatever is asked; never ends by itself.
+    /// Asks whatever is asked, and draws how far it is; never ends by itself.
     pub(crate) async fn run(mut self) -> Infallible {
         let mut queue = VecDeque::new();
         loop {
@@ -94,11 +109,16 @@ impl<'a> Prompter<'a> {
                 Some(ask) => ask,
                 None => match self.notices.next().await {
                     Some(AskNotice::Asked(ask)) => ask,
+                    Some(AskNotice::Progress(AskProgress { operation, progress, .. })) => {
+                        self.bar.draw(&operation.to_string(), &progress);
+                        continue;
+                    }
                     Some(AskNotice::Ended(_)) => continue,
                     // No question can come any more; the call itself goes on, or says why not.
                     None => return std::future::pending().await,
                 },
             };
+            self.bar.clear();
             self.put(&ask, &mut queue).await;
         }
     }
@@ -106,6 +126,9 @@ impl<'a> Prompter<'a> {
     /// Asks until the answers fit, or are no longer needed.
     async fn put(&mut self, ask: &Ask, queue: &mut VecDeque<Ask>) {
         say(&heading(ask, matches!(self.runtime, Runtime::Daemon(_))));
+        if let Some(arguments) = &ask.arguments {
+            pretty(&arguments.to_string()).lines().for_each(|line| say(&format!("[ask]   {line}")));
+        }
         let mut answers = Map::new();
         let mut open: Vec<&Question> = ask.questions.iter().collect();
         loop {
@@ -131,13 +154,8 @@ impl<'a> Prompter<'a> {
                     }
                 }
             }
-            let params = AnswerParams {
-                token: ask.token.clone(),
-                answers: answers.clone(),
-                answer: None,
-                decline: false,
-            };
-            match self.runtime.answer(params).await {
+            let params = AnswerParams { answers: answers.clone(), ..AnswerParams::new(ask.token.clone()) };
+            match self.runtime.answer(params, None).await {
                 Ok(_) => return,
                 Err(Failure { error, .. }) if error.class() == ErrorClass::Argument => {
                     say(&format!("[ask] {}", visible_line(&error.message)));
@@ -157,9 +175,8 @@ impl<'a> Prompter<'a> {
     }
 
     async fn decline(&mut self, ask: &Ask) {
-        let params =
-            AnswerParams { token: ask.token.clone(), answers: Map::new(), answer: None, decline: true };
-        match self.runtime.answer(params).await {
+        let params = AnswerParams { decline: true, ..AnswerParams::new(ask.token.clone()) };
+        match self.runtime.answer(params, None).await {
             Ok(_) => say(told(AskEnd::Declined)),
             Err(Failure { error, .. }) => say(&format!("[ask] {}", visible_line(&error.message))),
         }
@@ -190,6 +207,8 @@ async fn ended(notices: &mut Notices, token: &str, queue: &mut VecDeque<Ask>) ->
             Some(AskNotice::Asked(ask)) => queue.push_back(ask),
             Some(AskNotice::Ended(ended)) if ended.token == token => return ended.ended,
             Some(AskNotice::Ended(ended)) => queue.retain(|ask| ask.token != ended.token),
+            // Nothing is drawn over what is being typed.
+            Some(AskNotice::Progress(_)) => {}
             None => return std::future::pending().await,
         }
     }
@@ -280,24 +299,30 @@ fn heading(ask: &Ask, from_elsewhere: bool) -> String {
     };
     let elsewhere = match (from_elsewhere, ask.questions.as_slice()) {
         (false, _) => String::new(),
+        (true, [_]) if ask.arguments.is_some() => {
+            format!("; from elsewhere: plugd answer {} --yes", ask.token)
+        }
         (true, [_]) => format!("; from elsewhere: plugd answer {} VALUE", ask.token),
         (true, _) => format!("; from elsewhere: plugd answer {} NAME=VALUE ...", ask.token),
     };
     format!("[ask] {}", visible_line(&format!("{who}{elsewhere}")))
 }
 
-/// A question as it stands before the place to type: what is asked, and what will do.
-fn prompt(question: &Question, schema: &Value) -> String {
-    let text = if question.prompt.is_empty() { &question.name } else { &question.prompt };
+/// What will do as an answer, in short; none where any text will.
+pub(crate) fn expected(schema: &Value) -> Option<String> {
     let choices = schema.get("enum").and_then(Value::as_array).filter(|all| all.len() <= CHOICES_SHOWN);
-    let kind = schema.get("type").and_then(Value::as_str);
-    let expected = match (choices, kind) {
+    match (choices, schema.get("type").and_then(Value::as_str)) {
         (Some(choices), _) => Some(choices.iter().map(plain).collect::<Vec<_>>().join("/")),
         (None, Some("boolean")) => Some("yes/no".to_owned()),
         (None, Some("string") | None) => None,
         (None, Some(kind)) => Some(kind.to_owned()),
-    };
-    let expected = expected.map(|expected| format!(" ({expected})")).unwrap_or_default();
+    }
+}
+
+/// A question as it stands before the place to type: what is asked, and what will do.
+fn prompt(question: &Question, schema: &Value) -> String {
+    let text = if question.prompt.is_empty() { &question.name } else { &question.prompt };
+    let expected = expected(schema).map(|expected| format!(" ({expected})")).unwrap_or_default();
     let default = schema.get("default").map(|default| format!(" [{}]", plain(default))).unwrap_or_default();
     format!("[ask] {}: ", visible_line(&format!("{text}{expected}{default}")))
 }
@@ -305,6 +330,8 @@ fn prompt(question: &Question, schema: &Value) -> String {
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
+        Value::Bool(true) => "yes".to_owned(),
+        Value::Bool(false) => "no".to_owned(),
         other => other.to_string(),
     }
 }
@@ -346,6 +373,7 @@ mod tests {
         check(Value::Null, "[ask] How\\u{a}\\u{1b}[2Jmany?: ");
         check(json!({"type": "integer", "default": 5}), "[ask] How\\u{a}\\u{1b}[2Jmany? (integer) [5]: ");
         check(json!({"type": "boolean"}), "[ask] How\\u{a}\\u{1b}[2Jmany? (yes/no): ");
+        check(json!({"type": "boolean", "default": false}), "[ask] How\\u{a}\\u{1b}[2Jmany? (yes/no) [no]: ");
         check(json!({"enum": ["red", 3]}), "[ask] How\\u{a}\\u{1b}[2Jmany? (red/3): ");
     }
 
@@ -357,6 +385,7 @@ mod tests {
             operation: plugd_protocol::OperationId::parse("notes.save").unwrap(),
             asked_by: None,
             questions: vec![],
+            arguments: None,
             expires: UnixMillis(0),
         };
         assert_eq!(heading(&ask, false), "[ask] notes.save asks");

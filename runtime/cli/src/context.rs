@@ -73,6 +73,15 @@ impl Context {
         Ok(client)
     }
 
+    /// A command line that speaks to the same plugins as this one did, to be typed or pasted.
+    pub(crate) fn command_line(&self, rest: &str) -> String {
+        let paths = [("--config", &self.global.config), ("--socket", &self.global.socket)];
+        let given = paths.into_iter().filter_map(|(option, path)| path.as_deref().map(|path| (option, path)));
+        let given: String =
+            given.map(|(option, path)| format!("{option} {} ", quoted(&path.to_string_lossy()))).collect();
+        format!("plugd {given}{rest}")
+    }
+
     /// The daemon, or the engine in this process where none runs.
     pub(crate) async fn runtime(&self, opening: Opening) -> Result<Runtime, Failure> {
         self.runtime_within(CONNECT_TIMEOUT, opening).await
@@ -143,5 +152,26 @@ impl Context {
         if started.is_ok() {
             self.log.set(written).ok();
         }
+    }
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:=@%+,".contains(&byte);
+    match !word.is_empty() && word.bytes().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_quoted_where_a_shell_would_take_it_apart() {
+        assert_eq!(quoted("/a/plugd.toml"), "/a/plugd.toml");
+        assert_eq!(quoted("it's here"), "'it'\\''s here'");
+        assert_eq!(quoted(""), "''");
     }
 }

@@ -3,14 +3,19 @@
 mod args;
 mod arguments;
 mod ask;
+mod attend;
 mod commands;
 mod context;
 mod detach;
 mod failure;
+mod kept;
 mod output;
+mod progress;
 mod render;
 mod runtime;
 mod settings;
+#[cfg(test)]
+mod shapes;
 
 use std::process::ExitCode;
 use std::sync::OnceLock;

@@ -71,13 +71,22 @@ impl Output {
 
     /// Text on stdout, a newline added where there is none.
     pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
+        self.write(text, if text.is_empty() || text.ends_with('\n') { "" } else { "\n" })
+    }
+
+    /// A piece of what goes on: text on stdout as it is.
+    pub(crate) fn piece(&self, text: &str) -> Result<(), Failure> {
+        self.write(text, "")
+    }
+
+    fn write(&self, text: &str, end: &str) -> Result<(), Failure> {
         if text.is_empty() || self.is_closed() {
             return Ok(());
         }
         let mut stdout = std::io::stdout().lock();
         let written = stdout
             .write_all(text.as_bytes())
-            .and_then(|()| if text.ends_with('\n') { Ok(()) } else { stdout.write_all(b"\n") })
+            .and_then(|()| stdout.write_all(end.as_bytes()))
             .and_then(|()| stdout.flush());
         match written {
             Ok(()) => Ok(()),
@@ -99,6 +108,16 @@ impl Output {
         }
     }
 
+    /// What a person must know, on stderr, quiet or not.
+    pub(crate) fn say(&self, text: &str) {
+        complain(text);
+    }
+
+    /// How to paint text on stderr.
+    pub(crate) fn paint_aside(&self) -> Paint {
+        Paint::when(std::io::stderr().is_terminal())
+    }
+
     /// A failure: the document under `--output json`, words on stderr otherwise.
     pub(crate) fn failure(&self, failure: &Failure) {
         match self.format {
@@ -114,7 +133,7 @@ impl Output {
 
     /// An error in words on stderr.
     pub(crate) fn error(&self, error: &plugd_protocol::CallError) {
-        complain(&render::error(error, Paint::when(std::io::stderr().is_terminal())));
+        complain(&render::error(error, self.paint_aside()));
     }
 }
 

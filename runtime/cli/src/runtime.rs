@@ -6,8 +6,11 @@ use plugd_daemon::client::Client;
 use plugd_engine::config::Config;
 use plugd_engine::{Asker, Engine, Opening};
 use plugd_protocol::control::{
-    AddParams, AddReport, AnswerParams, AnswerReport, CallParams, ChangeReport, DescribeParams, Description,
-    DoctorReport, GraphReport, ListParams, ListReport, LogEntry, LogsParams, PluginsParams, StatusParams,
+    AddParams, AddReport, AnswerParams, AnswerReport, CallDetail, CallParams, CallsParams, CallsReport,
+    CallsShowParams, CallsStatsParams, CallsStatsReport, ChangeReport, DescribeParams, Description,
+    DoctorReport, Explanation, GraphReport, JobsParams, JobsReport, JobsWaitParams, LintParams, LintReport,
+    ListParams, ListReport, LogEntry, LogsParams, PluginsParams, ResultParams, ResultReport, StatusParams,
+    ToolsParams, ToolsReport,
 };
 use plugd_protocol::{CallError, CallResult, ErrorKind};
 
@@ -44,17 +47,70 @@ impl Runtime {
         }
     }
 
-    pub(crate) async fn answer(&self, params: AnswerParams) -> Result<AnswerReport, Failure> {
+    pub(crate) async fn explain(&self, params: CallParams) -> Result<Explanation, Failure> {
+        match self {
+            Runtime::Daemon(client) => Ok(client.explain(&params).await?),
+            Runtime::Embedded { engine, .. } => Ok(engine.explain(params).await?),
+        }
+    }
+
+    pub(crate) async fn answer(
+        &self,
+        params: AnswerParams,
+        asker: Option<Asker>,
+    ) -> Result<AnswerReport, Failure> {
         match self {
             Runtime::Daemon(client) => Ok(client.answer(&params).await?),
-            Runtime::Embedded { engine, .. } => Ok(engine.answer(params)?),
+            Runtime::Embedded { engine, .. } => Ok(engine.answer(params, asker).await?),
+        }
+    }
+
+    pub(crate) async fn calls(&self, params: &CallsParams) -> Result<CallsReport, Failure> {
+        match self {
+            Runtime::Daemon(client) => Ok(client.calls(params).await?),
+            Runtime::Embedded { engine, .. } => Ok(engine.calls(params.clone()).await?),
+        }
+    }
+
+    pub(crate) async fn call_detail(&self, params: &CallsShowParams) -> Result<CallDetail, Failure> {
+        match self {
+            Runtime::Daemon(client) => Ok(client.call_detail(params).await?),
+            Runtime::Embedded { engine, .. } => Ok(engine.call_detail(params.clone()).await?),
+        }
+    }
+
+    pub(crate) async fn calls_stats(&self, params: &CallsStatsParams) -> Result<CallsStatsReport, Failure> {
+        match self {
+            Runtime::Daemon(client) => Ok(client.calls_stats(params).await?),
+            Runtime::Embedded { engine, .. } => Ok(engine.calls_stats(params.clone()).await?),
+        }
+    }
+
+    pub(crate) async fn jobs(&self, params: &JobsParams) -> Result<JobsReport, Failure> {
+        match self {
+            Runtime::Daemon(client) => Ok(client.jobs(params).await?),
+            Runtime::Embedded { engine, .. } => Ok(engine.jobs(params.clone()).await?),
+        }
+    }
+
+    pub(crate) async fn jobs_wait(&self, params: &JobsWaitParams) -> Result<CallResult, Failure> {
+        match self {
+            Runtime::Daemon(client) => Ok(client.jobs_wait(params).await?),
+            Runtime::Embedded { engine, .. } => Ok(engine.jobs_wait(params.clone()).await),
+        }
+    }
+
+    pub(crate) async fn result(&self, params: &ResultParams) -> Result<ResultReport, Failure> {
+        match self {
+            Runtime::Daemon(client) => Ok(client.result(params).await?),
+            Runtime::Embedded { engine, .. } => Ok(engine.result(params.clone()).await?),
         }
     }
 
     pub(crate) async fn list(&self, params: &ListParams) -> Result<ListReport, Failure> {
         match self {
             Runtime::Daemon(client) => Ok(client.list(params).await?),
-            Runtime::Embedded { engine, .. } => Ok(engine.list(params).await),
+            Runtime::Embedded { engine, .. } => Ok(engine.list(params).await?),
         }
     }
 
@@ -62,6 +118,20 @@ impl Runtime {
         match self {
             Runtime::Daemon(client) => Ok(client.describe(params).await?),
             Runtime::Embedded { engine, .. } => Ok(engine.describe(params).await?),
+        }
+    }
+
+    pub(crate) async fn tools(&self, params: &ToolsParams) -> Result<ToolsReport, Failure> {
+        match self {
+            Runtime::Daemon(client) => Ok(client.tools(params).await?),
+            Runtime::Embedded { engine, .. } => Ok(engine.tools(params.clone()).await?),
+        }
+    }
+
+    pub(crate) async fn lint(&self, params: &LintParams) -> Result<LintReport, Failure> {
+        match self {
+            Runtime::Daemon(client) => Ok(client.lint(params).await?),
+            Runtime::Embedded { engine, .. } => Ok(engine.lint(params.clone()).await?),
         }
     }
 

@@ -1,24 +1,24 @@
-//! One declared schema, compiled, and the check of arguments against it.
+//! One declared schema, compiled, and the check of arguments and results against it.
 
 use std::fmt;
 
-use jsonschema::{Draft, PatternOptions, Validator};
+use jsonschema::Validator;
 use plugd_protocol::error::ArgumentProblem;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::defaults::Declared;
+use crate::document::speaks_draft7;
 use crate::schema::{self, SchemaError};
 use crate::shape::Shapes;
-use crate::{numbers, problem, words};
-
-/// A pattern may compile to at most this many bytes; a counted repetition can ask for gigabytes.
-const PATTERN_SIZE_MAX_BYTES: usize = 4 * 1024 * 1024;
+use crate::{numbers, problem, validator, words};
 
 /// A schema compiled once, for checking many arguments.
 pub struct Contract {
-    validator: Validator,
-    shapes: Shapes,
-    schema: Value,
+    pub(crate) validator: Validator,
+    pub(crate) shapes: Shapes,
+    pub(crate) schema: Value,
+    pub(crate) defaults: Declared,
 }
 
 impl Contract {
@@ -30,19 +30,10 @@ impl Contract {
     /// [`SchemaError`] for a schema that is not valid, not closed in itself, or too deep.
     pub fn compile(input_schema: &RawValue) -> Result<Contract, SchemaError> {
         let schema = schema::parse(input_schema)?;
-        let draft7 =
-            schema.get("$schema").and_then(Value::as_str).is_some_and(|name| name.contains("draft-07"));
-        let validator = jsonschema::options()
-            .with_draft(if draft7 { Draft::Draft7 } else { Draft::Draft202012 })
-            .with_pattern_options(PatternOptions::regex().size_limit(PATTERN_SIZE_MAX_BYTES))
-            .should_validate_formats(true)
-            .offline()
-            .build(&schema)
-            .map_err(|error| SchemaError::Invalid {
-                at: error.instance_path().to_string(),
-                message: words::clip_sentence(&error.to_string()),
-            })?;
-        Ok(Contract { validator, shapes: Shapes::of(&schema), schema })
+        let options = validator::options(speaks_draft7(&schema));
+        let validator = options.build(&schema).map_err(|error| SchemaError::unbuildable(&error))?;
+        let (shapes, defaults) = (Shapes::of(&schema), Declared::of(&schema));
+        Ok(Contract { validator, shapes, schema, defaults })
     }
 
     /// Checks arguments: an object, as the schema wants it, without keys nobody declared.
@@ -50,15 +41,15 @@ impl Contract {
     /// # Errors
     /// Every problem at once; the list is never empty.
     pub fn check(&self, arguments: &RawValue) -> Result<(), Vec<ArgumentProblem>> {
-        let value = numbers::parse(arguments)?;
+        let value = numbers::parse(arguments).map_err(|problems| self.concealed(problems))?;
         if !value.is_object() {
-            return Err(vec![ArgumentProblem {
+            return Err(self.concealed(vec![ArgumentProblem {
                 path: String::new(),
                 problem: "type".to_owned(),
                 expected: "an object".to_owned(),
                 got: Some(words::given(&value)),
                 suggestion: None,
-            }]);
+            }]));
         }
         self.check_value(&value)
     }
@@ -71,7 +62,28 @@ impl Contract {
         if self.validator.is_valid(value) && self.shapes.admit(value) {
             return Ok(());
         }
-        Err(problem::collect(&self.validator, &self.shapes, &self.schema, value))
+        Err(problem::collect(self, value, true))
+    }
+
+    /// Checks what an operation answered: any JSON the schema allows, keys nobody declared included.
+    ///
+    /// # Errors
+    /// Every problem at once; the list is never empty.
+    pub fn check_output(&self, output: &RawValue) -> Result<(), Vec<ArgumentProblem>> {
+        // Longer numbers than 64 bits pass through as text; here they are compared as doubles.
+        let value = match serde_json::from_str::<Value>(output.get()) {
+            Ok(value) => value,
+            Err(_) => numbers::parse(output).map_err(|problems| self.concealed(problems))?,
+        };
+        if self.validator.is_valid(&value) {
+            return Ok(());
+        }
+        Err(problem::collect(self, &value, false))
+    }
+
+    fn concealed(&self, mut problems: Vec<ArgumentProblem>) -> Vec<ArgumentProblem> {
+        self.conceal(&mut problems);
+        problems
     }
 }
 

@@ -1,7 +1,9 @@
 //! A schema document: its subschemas by keyword, and what its references point to.
 
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet, VecDeque};
 
+use jsonschema::{Uri, uri};
 use serde_json::{Map, Value};
 
 /// Keywords whose value is one schema that sees another value than the schema around it.
@@ -26,108 +28,190 @@ const IN_PLACE_MAP: &[&str] = &["dependencies", "dependentSchemas"];
 /// Keywords that stand for another schema.
 const REFERENCES: &[&str] = &["$dynamicRef", "$ref"];
 
+/// Identifiers of the schemas that describe schemas; the validator knows them by heart.
+const META_SCHEMAS: &[&str] =
+    &["https://json-schema.org/draft/2020-12/schema", "http://json-schema.org/draft-07/schema"];
+
 /// A schema within its document, and the root of the resource it belongs to.
 #[derive(Clone, Copy)]
 pub(crate) struct Located<'a> {
     pub(crate) value: &'a Value,
     base: &'a Value,
+    /// Whether draft-07 is spoken here, where an `$id` beside a `$ref` counts for nothing.
+    draft7: bool,
 }
 
 /// The whole document with an index of its identifiers.
 pub(crate) struct Document<'a> {
-    root: &'a Value,
-    ids: HashMap<&'a str, &'a Value>,
-    anchors: HashMap<&'a str, Vec<Located<'a>>>,
+    root: Located<'a>,
+    /// The absolute identifier of each resource, by the address of its root.
+    uris: HashMap<*const Value, Uri<String>>,
+    resources: HashMap<String, &'a Value>,
+    /// What each anchor names, by the resource it belongs to.
+    anchors: HashMap<(*const Value, &'a str), Located<'a>>,
+    /// What a dynamic reference may come to mean.
+    dynamic: HashMap<&'a str, Vec<Located<'a>>>,
 }
 
-/// Why a reference leads nowhere.
+/// Why a reference leads nowhere in the document.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Unresolved {
     /// It leaves the document.
     External,
     /// Nothing in the document is called that.
     Missing,
+    /// It names a schema of JSON Schema itself, which the validator has and which never leads back.
+    Meta,
 }
 
 impl<'a> Document<'a> {
-    /// Indexes a document; everything in it counts, also where no keyword leads.
+    /// Indexes a document; what keywords lead to counts before what merely stands there.
     pub(crate) fn new(root: &'a Value) -> Document<'a> {
-        let mut document = Document { root, ids: HashMap::new(), anchors: HashMap::new() };
-        let mut open = vec![Located { value: root, base: root }];
+        let root = Located { value: root, base: root, draft7: speaks_draft7(root) };
+        let mut document = Document {
+            root,
+            uris: HashMap::new(),
+            resources: HashMap::new(),
+            anchors: HashMap::new(),
+            dynamic: HashMap::new(),
+        };
+        document.name_root();
+        let mut seen: HashSet<*const Value> = HashSet::new();
+        let mut open = vec![root];
         while let Some(at) = open.pop() {
+            document.index(at, &mut seen);
+            open.extend(at.in_place().into_iter().chain(at.deeper()));
+        }
+        let mut open = vec![root];
+        while let Some(at) = open.pop() {
+            document.index(at, &mut seen);
             match at.value {
-                Value::Object(members) => {
-                    let here = at.entered();
-                    document.index(here, members);
-                    open.extend(members.values().map(|value| Located { value, base: here.base }));
-                }
-                Value::Array(items) => {
-                    open.extend(items.iter().map(|value| Located { value, base: at.base }));
-                }
+                Value::Object(members) => open.extend(members.values().map(|value| at.child(value))),
+                Value::Array(items) => open.extend(items.iter().map(|value| at.child(value))),
                 Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
             }
         }
         document
     }
 
-    fn index(&mut self, here: Located<'a>, members: &'a Map<String, Value>) {
+    fn name_root(&mut self) {
+        let id = self.root.value.get("$id").and_then(Value::as_str).unwrap_or("");
+        if let Ok(uri) = uri::from_str(id).or_else(|_| uri::from_str("")) {
+            let uri = uri.strip_fragment().to_owned();
+            self.name(self.root.value, uri);
+        }
+    }
+
+    fn name(&mut self, resource: &'a Value, uri: Uri<String>) {
+        self.resources.entry(uri.as_str().to_owned()).or_insert(resource);
+        self.uris.entry(std::ptr::from_ref(resource)).or_insert(uri);
+    }
+
+    fn index(&mut self, at: Located<'a>, seen: &mut HashSet<*const Value>) {
+        let Some(members) = at.members() else { return };
+        if !seen.insert(std::ptr::from_ref(at.value)) {
+            return;
+        }
         let text = |key| members.get(key).and_then(Value::as_str);
+        let here = at.entered();
+        let base = std::ptr::from_ref(here.base);
         if let Some(id) = text("$id") {
-            match id.strip_prefix('#') {
-                Some(anchor) => self.anchors.entry(anchor).or_default().push(here),
-                None => drop(self.ids.insert(id.trim_end_matches('#'), here.value)),
+            let (address, anchor) = id.split_once('#').unwrap_or((id, ""));
+            if std::ptr::eq(here.base, at.value)
+                && let Some(uri) = self.absolute(at.base, address)
+            {
+                self.name(at.value, uri);
+            }
+            if !anchor.is_empty() {
+                self.anchors.entry((base, anchor)).or_insert(here);
             }
         }
         for anchor in [text("$anchor"), text("$dynamicAnchor")].into_iter().flatten() {
-            self.anchors.entry(anchor).or_default().push(here);
+            self.anchors.entry((base, anchor)).or_insert(here);
         }
+        if let Some(anchor) = text("$dynamicAnchor") {
+            self.dynamic.entry(anchor).or_default().push(here);
+        }
+    }
+
+    /// An address as seen from a resource, made absolute.
+    fn absolute(&self, base: &'a Value, address: &str) -> Option<Uri<String>> {
+        let base = self.uris.get(&std::ptr::from_ref(base)).or(self.uris.get(&self.root_address()))?;
+        uri::resolve_against(&base.borrow(), address).ok()
+    }
+
+    fn root_address(&self) -> *const Value {
+        std::ptr::from_ref(self.root.value)
     }
 
     pub(crate) fn root(&self) -> Located<'a> {
-        Located { value: self.root, base: self.root }
+        self.root
     }
 
-    /// The schema that `schema` stands for, where all it does is refer to another.
-    pub(crate) fn target(&self, schema: &'a Value) -> &'a Value {
-        /// More references in a row than a compiled schema can have.
-        const HOPS_MAX: usize = 32;
-        let mut at = Located { value: schema, base: self.root };
-        for _ in 0..HOPS_MAX {
-            let says_more = at.members().is_some_and(|members| members.contains_key("type"));
-            let Some(reference) = at.references().next().filter(|_| !says_more) else { break };
-            let found = self.resolve(at, reference).unwrap_or_default();
-            let Some(target) = found.first() else { break };
-            at = *target;
+    /// A part of the document as a schema that belongs to the document's own resource.
+    pub(crate) fn at(&self, value: &'a Value) -> Located<'a> {
+        Located { value, ..self.root }
+    }
+
+    /// A schema with those that hold whenever it does: behind `$ref` and in `allOf`; itself first.
+    pub(crate) fn together(&self, schema: Located<'a>) -> Vec<Located<'a>> {
+        let mut found: Vec<Located<'a>> = Vec::new();
+        let mut open = VecDeque::from([schema]);
+        while let Some(here) = open.pop_front() {
+            if found.iter().any(|seen| std::ptr::eq(seen.value, here.value)) {
+                continue;
+            }
+            found.push(here);
+            for reference in here.references() {
+                open.extend(self.resolve(here, reference).unwrap_or_default());
+            }
+            let all = here.value.get("allOf").and_then(Value::as_array).into_iter().flatten();
+            open.extend(all.map(|branch| here.child(branch)));
         }
-        at.value
+        found
     }
 
-    /// What a reference at `from` may stand for; more than one only where anchors repeat.
+    /// What a reference at `from` may stand for; more than one only where anchors are dynamic.
     pub(crate) fn resolve(&self, from: Located<'a>, reference: &str) -> Result<Vec<Located<'a>>, Unresolved> {
         let (address, fragment) = reference.split_once('#').unwrap_or((reference, ""));
-        let base = if address.is_empty() {
-            from.entered().base
-        } else {
-            self.ids.get(address).copied().ok_or(Unresolved::External)?
-        };
+        let here = from.entered();
+        let base = if address.is_empty() { here.base } else { self.resource(here.base, address)? };
         let fragment = percent_decoded(fragment);
         if fragment.is_empty() || fragment.starts_with('/') {
-            let mut found: Vec<Located<'a>> = walk(base, &fragment).into_iter().collect();
-            // Also from the document's root, in case the two understandings of a base differ.
-            if !std::ptr::eq(base, self.root) && address.is_empty() {
-                found.extend(walk(self.root, &fragment));
-            }
-            return if found.is_empty() { Err(Unresolved::Missing) } else { Ok(found) };
+            let start = Located { value: base, base, draft7: from.draft7 };
+            return start.walk(&fragment).map(|found| vec![found]).ok_or(Unresolved::Missing);
         }
-        self.anchors.get(fragment.as_str()).cloned().ok_or(Unresolved::Missing)
+        let anchored = self.anchors.get(&(std::ptr::from_ref(base), fragment.as_str()));
+        let mut found: Vec<Located<'a>> = anchored.copied().into_iter().collect();
+        for other in self.dynamic.get(fragment.as_str()).into_iter().flatten() {
+            if !found.is_empty() && !found.iter().any(|known| std::ptr::eq(known.value, other.value)) {
+                found.push(*other);
+            }
+        }
+        if found.is_empty() { Err(Unresolved::Missing) } else { Ok(found) }
     }
+
+    fn resource(&self, base: &'a Value, address: &str) -> Result<&'a Value, Unresolved> {
+        let uri = self.absolute(base, address).ok_or(Unresolved::External)?;
+        match self.resources.get(uri.as_str()) {
+            Some(resource) => Ok(resource),
+            None if META_SCHEMAS.contains(&uri.as_str()) => Err(Unresolved::Meta),
+            None => Err(Unresolved::External),
+        }
+    }
+}
+
+/// Whether a schema says that it is written in draft-07; all others are 2020-12.
+pub(crate) fn speaks_draft7(schema: &Value) -> bool {
+    schema.get("$schema").and_then(Value::as_str).is_some_and(|name| name.contains("draft-07"))
 }
 
 impl<'a> Located<'a> {
     /// The same schema as one that its own references start from.
     fn entered(self) -> Located<'a> {
         let opens = self.value.get("$id").and_then(Value::as_str).is_some_and(|id| !id.starts_with('#'));
-        Located { value: self.value, base: if opens { self.value } else { self.base } }
+        let ignored = self.draft7 && self.value.get("$ref").is_some();
+        Located { base: if opens && !ignored { self.value } else { self.base }, ..self }
     }
 
     /// Its members, where it is an object.
@@ -135,9 +219,23 @@ impl<'a> Located<'a> {
         self.value.as_object()
     }
 
+    fn walk(self, pointer: &str) -> Option<Located<'a>> {
+        let mut at = self;
+        for segment in pointer.split('/').skip(1) {
+            let name = unescaped(segment);
+            let value = match at.value {
+                Value::Object(members) => members.get(name.as_ref())?,
+                Value::Array(items) => items.get(name.parse::<usize>().ok()?)?,
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return None,
+            };
+            at = at.child(value);
+        }
+        Some(at)
+    }
+
     /// One member as a schema of its own.
     pub(crate) fn child(self, value: &'a Value) -> Located<'a> {
-        Located { value, base: self.entered().base }
+        Located { value, ..self.entered() }
     }
 
     /// The texts of its `$ref` and `$dynamicRef`.
@@ -183,18 +281,13 @@ pub(crate) fn pointer_segment(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-fn walk<'a>(base: &'a Value, pointer: &str) -> Option<Located<'a>> {
-    let mut at = Located { value: base, base };
-    for segment in pointer.split('/').skip(1) {
-        let name = segment.replace("~1", "/").replace("~0", "~");
-        let value = match at.value {
-            Value::Object(members) => members.get(&name)?,
-            Value::Array(items) => items.get(name.parse::<usize>().ok()?)?,
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return None,
-        };
-        at = at.child(value);
+/// One segment of a JSON Pointer as the name it stands for.
+pub(crate) fn unescaped(segment: &str) -> Cow<'_, str> {
+    if segment.contains('~') {
+        Cow::Owned(segment.replace("~1", "/").replace("~0", "~"))
+    } else {
+        Cow::Borrowed(segment)
     }
-    Some(at)
 }
 
 fn percent_decoded(text: &str) -> String {

@@ -4,17 +4,34 @@
 //! [`Contract::check`] names every problem of some arguments at once, in words a person or a model
 //! can act on. The crate is pure: no task, no I/O, no clock, no randomness.
 
+mod coerce;
 mod contract;
+mod cost;
 mod defaults;
 mod document;
+pub mod export;
+mod gather;
+pub mod lint;
+mod mask;
+mod mend;
+mod meant;
 mod nearest;
 mod numbers;
+mod numerals;
+mod pattern;
+mod place;
+mod prepare;
 mod problem;
+mod questions;
 mod schema;
 mod shape;
+mod splice;
+mod union;
+mod validator;
 mod words;
 
 pub use contract::{Contract, warm};
 pub use defaults::fill_defaults;
 pub use nearest::nearest;
+pub use prepare::Prepared;
 pub use schema::SchemaError;

@@ -5,6 +5,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::document::pointer_segment;
+use crate::mask::string_end;
 use crate::words::clip;
 
 /// So many numbers are named.
@@ -100,19 +101,6 @@ fn out_of_range(raw: &RawValue) -> Vec<ArgumentProblem> {
         at = end;
     }
     problems
-}
-
-fn string_end(text: &str, start: usize) -> usize {
-    let bytes = text.as_bytes();
-    let mut at = start + 1;
-    while let Some(byte) = bytes.get(at) {
-        match byte {
-            b'"' => return at + 1,
-            b'\\' => at += 2,
-            _ => at += 1,
-        }
-    }
-    bytes.len()
 }
 
 fn number_end(text: &str, start: usize) -> usize {

@@ -2,10 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
+use jsonschema::ValidationError;
+use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::document::{Document, Located, Unresolved, is_schema};
+use crate::words;
 
 /// A schema may be nested this deeply; hand-written ones rarely pass 12.
 pub(crate) const SCHEMA_DEPTH_MAX: usize = 64;
@@ -69,6 +72,16 @@ pub enum SchemaError {
         /// What it says it is.
         found: String,
     },
+    /// A pattern that cannot be matched in linear time, or that is none.
+    #[error("the pattern {pattern:?} at {at} cannot be used: {reason}")]
+    Pattern {
+        /// A JSON Pointer into the schema.
+        at: String,
+        /// The pattern.
+        pattern: String,
+        /// Why not, and what to write instead.
+        reason: String,
+    },
     /// Not valid by the rules of JSON Schema itself.
     #[error("the schema is not valid{}: {message}", if at.is_empty() { String::new() } else { format!(" at {at}") })]
     Invalid {
@@ -77,6 +90,25 @@ pub enum SchemaError {
         /// What is wrong there.
         message: String,
     },
+}
+
+impl SchemaError {
+    /// Why a schema that passed the checks here did not become a validator.
+    pub(crate) fn unbuildable(error: &ValidationError<'_>) -> SchemaError {
+        let at = error.instance_path().to_string();
+        let is_pattern = match error.kind() {
+            ValidationErrorKind::Format { format } => format == "regex",
+            kind => kind.keyword() == "pattern",
+        };
+        match error.instance().as_str().filter(|_| is_pattern) {
+            Some(pattern) => SchemaError::Pattern {
+                at,
+                pattern: words::clip(pattern),
+                reason: crate::pattern::why_unusable(pattern),
+            },
+            None => SchemaError::Invalid { at, message: words::clip_sentence(&error.to_string()) },
+        }
+    }
 }
 
 /// Parses a schema and refuses everything that could hurt whoever compiles or uses it.
@@ -92,7 +124,7 @@ pub(crate) fn parse(schema: &RawValue) -> Result<Value, SchemaError> {
         SchemaError::Invalid { at: String::new(), message: error.to_string() }
     })?;
     if !is_schema(&value) {
-        return Err(SchemaError::NotASchema { found: crate::words::given(&value) });
+        return Err(SchemaError::NotASchema { found: words::given(&value) });
     }
     if depth(&value) > SCHEMA_DEPTH_MAX {
         return Err(too_deep());
@@ -176,10 +208,13 @@ fn resolve<'a>(
     from: Located<'a>,
     reference: &str,
 ) -> Result<Vec<Located<'a>>, SchemaError> {
-    let found = document.resolve(from, reference).map_err(|why| match why {
-        Unresolved::External => SchemaError::External { reference: reference.to_owned() },
-        Unresolved::Missing => SchemaError::Dangling { reference: reference.to_owned() },
-    })?;
+    let reference_text = || reference.to_owned();
+    let found = match document.resolve(from, reference) {
+        Ok(found) => found,
+        Err(Unresolved::Meta) => Vec::new(),
+        Err(Unresolved::External) => return Err(SchemaError::External { reference: reference_text() }),
+        Err(Unresolved::Missing) => return Err(SchemaError::Dangling { reference: reference_text() }),
+    };
     match found.iter().find(|target| !is_schema(target.value)) {
         Some(_) => Err(SchemaError::Dangling { reference: reference.to_owned() }),
         None => Ok(found),

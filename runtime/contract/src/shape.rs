@@ -1,29 +1,49 @@
-//! The keys each object of the arguments may have, gathered once from the schema.
+//! What is known of every object and list of a value: the keys it may have, and what is sensitive.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::BTreeMap;
 
+use jsonschema::Validator;
 use serde_json::{Map, Value};
 
-use crate::document::{Document, Located, pointer_segment};
+use crate::document::{pointer_segment, unescaped};
+use crate::gather;
+use crate::nearest::nearest;
 
-/// So many different objects of one schema are looked at; further ones may have any key.
-const SHAPES_MAX: usize = 1_000;
-
-/// The keys of every object a schema describes.
+/// The objects and lists a schema describes, each with what its schemas say together.
 #[derive(Debug, Default)]
 pub(crate) struct Shapes {
-    all: Vec<Shape>,
-    /// Which of them the arguments as a whole have; `None` where nothing is known of any key.
-    root: Option<usize>,
+    pub(crate) all: Vec<Shape>,
+    /// Which of them the value as a whole has.
+    pub(crate) root: Inner,
 }
 
-/// What is known of one object or list.
+/// The number of a shape; `None` where nothing is known.
+pub(crate) type Inner = Option<usize>;
+
+/// What is known of one value.
 #[derive(Debug, Default)]
-struct Shape {
-    /// Whether a key that is not among `members` is an error.
-    closed: bool,
-    members: BTreeMap<String, Option<usize>>,
-    items: Option<usize>,
+pub(crate) struct Shape {
+    /// Whether a key that is not declared is an error.
+    pub(crate) closed: bool,
+    /// Whether the whole value is never shown.
+    pub(crate) sensitive: bool,
+    /// Whether something within it is never shown.
+    pub(crate) guarded: bool,
+    pub(crate) members: BTreeMap<String, Inner>,
+    pub(crate) patterns: Vec<Pattern>,
+    /// What keys are that are neither named nor of a pattern.
+    pub(crate) rest: Inner,
+    /// The first items of a list, one by one.
+    pub(crate) prefix: Vec<Inner>,
+    pub(crate) items: Inner,
+}
+
+/// Keys that are declared by what they look like.
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    pub(crate) text: String,
+    pub(crate) validator: Validator,
+    pub(crate) inner: Inner,
 }
 
 /// A key that nobody declared.
@@ -34,21 +54,28 @@ pub(crate) struct UnknownKey<'v, 's> {
     pub(crate) value: &'v Value,
     /// The keys declared there.
     pub(crate) known: Vec<&'s str>,
+    /// The patterns of further keys declared there.
+    pub(crate) patterns: Vec<&'s str>,
     /// The keys that object has.
     pub(crate) present: &'v Map<String, Value>,
+}
+
+/// What a key leads to.
+pub(crate) enum Declared {
+    /// Somebody said what it is.
+    Yes(Inner),
+    /// Nobody named it.
+    No,
 }
 
 impl Shapes {
     /// Gathers the shapes of a schema that has passed the checks of [`crate::schema`].
     pub(crate) fn of(schema: &Value) -> Shapes {
-        let document = Document::new(schema);
-        let mut gathering = Gathering { document: &document, indices: HashMap::new(), open: VecDeque::new() };
-        let root = gathering.index_of(vec![document.root()]);
-        let mut all: Vec<Shape> = Vec::new();
-        while let Some(branches) = gathering.open.pop_front() {
-            all.push(gathering.shape(&branches));
-        }
-        Shapes { all, root }
+        gather::shapes(schema)
+    }
+
+    pub(crate) fn get(&self, inner: Inner) -> Option<&Shape> {
+        inner.and_then(|index| self.all.get(index))
     }
 
     /// Whether a value has no key that nobody declared.
@@ -56,17 +83,40 @@ impl Shapes {
         self.admits(self.root, value)
     }
 
-    fn admits(&self, shape: Option<usize>, value: &Value) -> bool {
-        let Some(shape) = shape.and_then(|index| self.all.get(index)) else { return true };
+    fn admits(&self, inner: Inner, value: &Value) -> bool {
+        let Some(shape) = self.get(inner) else { return true };
         match value {
             Value::Object(members) => members.iter().all(|(key, value)| match shape.members.get(key) {
                 Some(inner) => self.admits(*inner, value),
-                None => !shape.closed,
+                None => match self.declared(shape, key) {
+                    Declared::Yes(inner) => self.admits(inner, value),
+                    Declared::No => !shape.closed,
+                },
             }),
-            Value::Array(items) if shape.items.is_some() => {
-                items.iter().all(|item| self.admits(shape.items, item))
+            Value::Array(items) if shape.items.is_some() || !shape.prefix.is_empty() => {
+                items.iter().enumerate().all(|(index, item)| self.admits(shape.item(index), item))
             }
-            _ => true,
+            Value::Array(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+        }
+    }
+
+    /// What a key of an object of this shape is.
+    pub(crate) fn declared(&self, shape: &Shape, key: &str) -> Declared {
+        if let Some(inner) = shape.members.get(key) {
+            return Declared::Yes(*inner);
+        }
+        let mut matching = None;
+        let hides = |inner: Inner| self.get(inner).is_some_and(|shape| shape.sensitive || shape.guarded);
+        for pattern in &shape.patterns {
+            let tells_more = matching.is_none_or(|known| !hides(known) && hides(pattern.inner));
+            if tells_more && pattern.matches(key) {
+                matching = Some(pattern.inner);
+            }
+        }
+        match matching {
+            Some(inner) => Declared::Yes(inner),
+            None if shape.rest.is_some() => Declared::Yes(shape.rest),
+            None => Declared::No,
         }
     }
 
@@ -74,29 +124,30 @@ impl Shapes {
     pub(crate) fn unknown_keys<'v, 's>(&'s self, value: &'v Value) -> Vec<UnknownKey<'v, 's>> {
         let mut found = Vec::new();
         let mut open = vec![(String::new(), self.root, value)];
-        while let Some((path, shape, value)) = open.pop() {
-            let Some(shape) = shape.and_then(|index| self.all.get(index)) else { continue };
+        while let Some((path, inner, value)) = open.pop() {
+            let Some(shape) = self.get(inner) else { continue };
             match value {
                 Value::Object(members) => {
                     for (key, value) in members {
-                        match shape.members.get(key) {
-                            Some(inner) => {
-                                open.push((format!("{path}/{}", pointer_segment(key)), *inner, value));
+                        match self.declared(shape, key) {
+                            Declared::Yes(inner) => {
+                                open.push((format!("{path}/{}", pointer_segment(key)), inner, value));
                             }
-                            None if shape.closed => found.push(UnknownKey {
+                            Declared::No if shape.closed => found.push(UnknownKey {
                                 parent: path.clone(),
                                 key,
                                 value,
                                 known: shape.members.keys().map(String::as_str).collect(),
+                                patterns: shape.patterns.iter().map(|keys| keys.text.as_str()).collect(),
                                 present: members,
                             }),
-                            None => {}
+                            Declared::No => {}
                         }
                     }
                 }
                 Value::Array(items) => {
                     for (index, item) in items.iter().enumerate().rev() {
-                        open.push((format!("{path}/{index}"), shape.items, item));
+                        open.push((format!("{path}/{index}"), shape.item(index), item));
                     }
                 }
                 Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
@@ -104,118 +155,121 @@ impl Shapes {
         }
         found
     }
-}
 
-/// Shapes being gathered: each set of schemas that apply together gets one.
-struct Gathering<'d, 'a> {
-    document: &'d Document<'a>,
-    indices: HashMap<Vec<*const Value>, usize>,
-    open: VecDeque<Branches<'a>>,
-}
-
-/// The schemas that look at one value together.
-struct Branches<'a> {
-    schemas: Vec<Located<'a>>,
-    /// Whether some alternative takes any object at all.
-    takes_anything: bool,
-}
-
-impl<'a> Gathering<'_, 'a> {
-    /// The number of the shape of what these schemas describe, `None` where that says nothing.
-    fn index_of(&mut self, schemas: Vec<Located<'a>>) -> Option<usize> {
-        let branches = self.flattened(schemas);
-        let telling = |schema: &Located<'a>| {
-            schema.members().is_some_and(|members| {
-                members.contains_key("properties") || members.get("items").is_some_and(Value::is_object)
-            })
-        };
-        if !branches.schemas.iter().any(telling) {
-            return None;
-        }
-        let mut key: Vec<*const Value> =
-            branches.schemas.iter().map(|schema| std::ptr::from_ref(schema.value)).collect();
-        key.sort_unstable();
-        if let Some(&index) = self.indices.get(&key) {
-            return Some(index);
-        }
-        let index = self.indices.len();
-        if index >= SHAPES_MAX {
-            return None;
-        }
-        self.indices.insert(key, index);
-        self.open.push_back(branches);
-        Some(index)
+    /// Whether anything a schema describes is never to be shown.
+    pub(crate) fn has_sensitive(&self) -> bool {
+        self.get(self.root).is_some_and(|shape| shape.sensitive || shape.guarded)
     }
 
-    /// These schemas with all that apply to the same value through them.
-    fn flattened(&self, schemas: Vec<Located<'a>>) -> Branches<'a> {
-        let mut flat = Branches { schemas: Vec::new(), takes_anything: false };
-        let mut seen: HashSet<*const Value> = HashSet::new();
-        let mut open = schemas;
-        while let Some(here) = open.pop() {
-            if !seen.insert(std::ptr::from_ref(here.value)) {
-                continue;
-            }
-            flat.schemas.push(here);
-            for reference in here.references() {
-                open.extend(self.document.resolve(here, reference).unwrap_or_default());
-            }
-            let Some(members) = here.members() else { continue };
-            for keyword in ["anyOf", "oneOf", "allOf"] {
-                for branch in members.get(keyword).and_then(Value::as_array).into_iter().flatten() {
-                    flat.takes_anything |= keyword != "allOf" && takes_any_object(branch);
-                    open.push(here.child(branch));
+    /// What is to be hidden of the value at a JSON Pointer.
+    pub(crate) fn hiding(&self, pointer: &str) -> Hiding {
+        let mut at = self.entered(self.root);
+        let mut path = String::new();
+        for segment in pointer.split('/').skip(1) {
+            let name = unescaped(segment);
+            let shown = match at {
+                Step::Hidden(inner) => {
+                    self.get(inner).is_some_and(|shape| shape.members.contains_key(name.as_ref()))
                 }
-            }
-            for keyword in ["if", "then", "else"] {
-                open.extend(members.get(keyword).map(|branch| here.child(branch)));
-            }
-            let dependent = members.get("dependentSchemas").and_then(Value::as_object);
-            open.extend(dependent.into_iter().flat_map(Map::values).map(|branch| here.child(branch)));
+                Step::Into(_) => true,
+            };
+            path.push('/');
+            path.push_str(if shown { segment } else { HIDDEN });
+            at = match (at, self.step(at.inner(), &name)) {
+                (Step::Hidden(_), next) => Step::Hidden(next.inner()),
+                (Step::Into(_), next) => next,
+            };
         }
-        flat
+        let whole = matches!(at, Step::Hidden(_));
+        let within = self.get(at.inner()).is_some_and(|shape| shape.guarded);
+        Hiding { whole, within, path }
     }
 
-    fn shape(&mut self, branches: &Branches<'a>) -> Shape {
-        let mut inner: BTreeMap<&'a str, Vec<Located<'a>>> = BTreeMap::new();
-        let mut items = Vec::new();
-        let mut open = branches.takes_anything;
-        for schema in &branches.schemas {
-            let Some(members) = schema.members() else { continue };
-            open |= allows_further_keys(members);
-            for (name, property) in members.get("properties").and_then(Value::as_object).into_iter().flatten()
-            {
-                inner.entry(name).or_default().push(schema.child(property));
+    fn step(&self, inner: Inner, name: &str) -> Step {
+        let Some(shape) = self.get(inner) else { return Step::Into(None) };
+        match name.parse() {
+            Ok(index) if shape.is_list() && !shape.members.contains_key(name) => {
+                self.entered(shape.item(index))
             }
-            items.extend(
-                members.get("items").filter(|items| items.is_object()).map(|item| schema.child(item)),
-            );
+            _ => self.member(shape, name),
         }
-        Shape {
-            closed: !open && !inner.is_empty(),
-            members: inner
-                .into_iter()
-                .map(|(name, schemas)| (name.to_owned(), self.index_of(schemas)))
-                .collect(),
-            items: self.index_of(items),
+    }
+
+    /// A value of this shape, as one that is shown or not.
+    pub(crate) fn entered(&self, inner: Inner) -> Step {
+        match self.get(inner) {
+            Some(shape) if shape.sensitive => Step::Hidden(inner),
+            _ => Step::Into(inner),
+        }
+    }
+
+    /// Where a member of an object of this shape leads.
+    pub(crate) fn member(&self, shape: &Shape, key: &str) -> Step {
+        match self.declared(shape, key) {
+            Declared::Yes(inner) => self.entered(inner),
+            Declared::No if self.may_be_misspelt(shape, key) => Step::Hidden(None),
+            Declared::No => Step::Into(None),
+        }
+    }
+
+    /// Whether a key nobody declared may be a sensitive one misspelt.
+    fn may_be_misspelt(&self, shape: &Shape, key: &str) -> bool {
+        let hidden = |inner: &Inner| self.get(*inner).is_some_and(|shape| shape.sensitive);
+        let mut names = shape.members.iter().filter(|(_, inner)| hidden(inner)).map(|(name, _)| name);
+        if shape.closed { names.next().is_some() } else { nearest(key, names.map(String::as_str)).is_some() }
+    }
+}
+
+/// What stands for a value that is not shown.
+pub(crate) const HIDDEN: &str = "***";
+
+/// Where a step into a value leads.
+#[derive(Clone, Copy)]
+pub(crate) enum Step {
+    /// To a value of this shape.
+    Into(Inner),
+    /// To one that is never shown.
+    Hidden(Inner),
+}
+
+impl Step {
+    fn inner(self) -> Inner {
+        match self {
+            Step::Into(inner) | Step::Hidden(inner) => inner,
         }
     }
 }
 
-/// Whether a schema says expressly that other keys than it lists may be there.
-fn allows_further_keys(members: &Map<String, Value>) -> bool {
-    let says_more = |keyword: &str| members.get(keyword).is_some_and(|value| value != &Value::Bool(false));
-    says_more("additionalProperties") || says_more("unevaluatedProperties") || says_more("patternProperties")
+/// What is to be hidden at one place.
+pub(crate) struct Hiding {
+    /// The whole value.
+    pub(crate) whole: bool,
+    /// Something within it.
+    pub(crate) within: bool,
+    /// The place itself, keys nobody declared within something sensitive left out.
+    pub(crate) path: String,
 }
 
-/// Whether an alternative takes objects and says nothing of their keys.
-fn takes_any_object(branch: &Value) -> bool {
-    let silent = |key: &String| matches!(key.as_str(), "type" | "title" | "description");
-    match branch {
-        Value::Bool(anything) => *anything,
-        Value::Object(members) => {
-            members.keys().all(silent) && members.get("type").is_none_or(|kind| kind == "object")
-        }
-        _ => false,
+impl Shape {
+    /// What the item at this place of a list is.
+    pub(crate) fn item(&self, index: usize) -> Inner {
+        self.prefix.get(index).copied().unwrap_or(self.items)
+    }
+
+    /// Whether something is known of its keys.
+    pub(crate) fn is_object(&self) -> bool {
+        !self.members.is_empty() || !self.patterns.is_empty() || self.rest.is_some()
+    }
+
+    /// Whether something is known of its items.
+    pub(crate) fn is_list(&self) -> bool {
+        !self.prefix.is_empty() || self.items.is_some()
+    }
+}
+
+impl Pattern {
+    /// Whether a key is one of these.
+    pub(crate) fn matches(&self, key: &str) -> bool {
+        self.validator.is_valid(&Value::String(key.to_owned()))
     }
 }

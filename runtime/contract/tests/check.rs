@@ -55,9 +55,9 @@ fn every_problem_is_named_at_once_with_its_legal_range() {
         FORECAST,
         r#"{"citty":"Beijing","unit":"celcius","days":15}"#,
         &[
-            "/city | required | a string of at least 1 characters | - | -",
+            "/city | required | a string of at least 1 character | - | -",
             "/unit | enum | one of celsius, fahrenheit | string \"celcius\" | celsius",
-            "/days | maximum | an integer between 1 and 14 | integer 15 | -",
+            "/days | maximum | an integer from 1 to 14 | integer 15 | -",
             "/citty | additionalProperties | only the keys city, days, unit | string \"Beijing\" | city",
         ],
     );
@@ -65,8 +65,8 @@ fn every_problem_is_named_at_once_with_its_legal_range() {
         FORECAST,
         r#"{"city":3,"days":"3"}"#,
         &[
-            "/city | type | a string of at least 1 characters | integer 3 | -",
-            "/days | type | an integer between 1 and 14 | string \"3\" | -",
+            "/city | type | a string of at least 1 character | integer 3 | -",
+            "/days | type | an integer from 1 to 14 | string \"3\" | -",
         ],
     );
 }
@@ -127,15 +127,190 @@ fn keys_are_known_from_every_branch_and_open_where_the_schema_says_so() {
         r#"{"properties":{"a":{}},"additionalProperties":true}"#,
         r#"{"properties":{"a":{}},"additionalProperties":{"type":"integer"}}"#,
         r#"{"properties":{"a":{}},"patternProperties":{"^x":{}}}"#,
+        r#"{"patternProperties":{"^a":{}}}"#,
+        r#"{"allOf":[{"properties":{"a":{}}},{"properties":{"b":{}},"additionalProperties":{}}]}"#,
+        r#"{"if":{"properties":{"a":{"const":1}}},"then":{"required":["x"]}}"#,
+        r#"{"properties":{"a":{}},"allOf":[{"$ref":"https://json-schema.org/draft/2020-12/schema"}]}"#,
         r#"{"properties":{"a":{}},"unevaluatedProperties":true}"#,
         r#"{"anyOf":[{"properties":{"a":{}}},{"type":"object"}]}"#,
     ] {
         check(open, r#"{"x":1}"#, &[]);
     }
+    for (closed, known) in [
+        (r#"{"properties":{"a":{}},"patternProperties":{"^k":{}}}"#, "a and keys matching ^k"),
+        (
+            r#"{"properties":{"a":{}},"patternProperties":{"^k":{}},"additionalProperties":false}"#,
+            "a and keys matching ^k",
+        ),
+        (
+            r#"{"properties":{"a":{}},"allOf":[{"properties":{"b":{}}}],"unevaluatedProperties":false}"#,
+            "a, b",
+        ),
+        (r#"{"properties":{"a":{}},"anyOf":[{"required":["a"]},{"type":"object"}]}"#, "a"),
+        (
+            r#"{"properties":{"a":{}},"if":{"required":["a"]},"then":{"properties":{"b":{}}},"else":{"properties":{"c":{}}}}"#,
+            "a, b, c",
+        ),
+        (r#"{"properties":{"a":{}},"dependentSchemas":{"a":{"properties":{"b":{}}}}}"#, "a, b"),
+        (r#"{"anyOf":[{"type":"null"},{"properties":{"a":{}}}]}"#, "a"),
+        (r#"{"anyOf":[{"properties":{"a":{}}}]}"#, "a"),
+        (
+            r##"{"$id":"https://example.org/root","$ref":"other","$defs":{"o":{"$id":"other","properties":{"a":{}}}}}"##,
+            "a",
+        ),
+    ] {
+        check(
+            closed,
+            r#"{"x":1}"#,
+            &[&format!("/x | additionalProperties | only the keys {known} | integer 1 | -")],
+        );
+    }
     check(
         r#"{"properties":{"a/b":{}},"additionalProperties":false}"#,
         r#"{"a~b":true}"#,
         &["/a~0b | additionalProperties | only the keys a/b | boolean true | a/b"],
+    );
+}
+
+#[test]
+fn unknown_keys_are_found_wherever_keywords_lead() {
+    let inner = r#"{"type":"object","properties":{"a":{}}}"#;
+    for (schema, right, wrong, path) in [
+        (r#"{"additionalProperties":INNER}"#, r#"{"k":{"a":1}}"#, r#"{"k":{"b":1}}"#, "/k/b"),
+        (r#"{"unevaluatedProperties":INNER}"#, r#"{"k":{"a":1}}"#, r#"{"k":{"b":1}}"#, "/k/b"),
+        (r#"{"patternProperties":{"^k":INNER}}"#, r#"{"k":{"a":1},"x":{"b":1}}"#, r#"{"k":{"b":1}}"#, "/k/b"),
+        (
+            r#"{"properties":{"l":{"prefixItems":[INNER]}}}"#,
+            r#"{"l":[{"a":1},{"b":1}]}"#,
+            r#"{"l":[{"b":1}]}"#,
+            "/l/0/b",
+        ),
+        (
+            r#"{"properties":{"l":{"prefixItems":[{}],"items":INNER}}}"#,
+            r#"{"l":[{"b":1},{"a":1}]}"#,
+            r#"{"l":[1,{"b":1}]}"#,
+            "/l/1/b",
+        ),
+        (
+            r#"{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"l":{"items":[{}],"additionalItems":INNER}}}"#,
+            r#"{"l":[{"b":1},{"a":1}]}"#,
+            r#"{"l":[1,{"b":1}]}"#,
+            "/l/1/b",
+        ),
+        (
+            r#"{"properties":{"l":{"items":{"anyOf":[{"type":"string"},INNER]}}}}"#,
+            r#"{"l":["b",{"a":1}]}"#,
+            r#"{"l":[{"b":1}]}"#,
+            "/l/0/b",
+        ),
+    ] {
+        let schema = schema.replace("INNER", inner);
+        check(&schema, right, &[]);
+        check(&schema, wrong, &[&format!("{path} | additionalProperties | only the keys a | integer 1 | -")]);
+    }
+    // An alternative that takes any value takes it whole.
+    for schema in [
+        r#"{"anyOf":[{"properties":{"k":INNER},"required":["n"]},{"properties":{"k":{"type":"object"}}}]}"#,
+        r#"{"anyOf":[{"properties":{"k":INNER},"required":["n"]},{"additionalProperties":true}]}"#,
+        r#"{"properties":{"k":{"contains":INNER}}}"#,
+        r#"{"properties":{"k":{"anyOf":[{"items":INNER},{"type":"array"}]}}}"#,
+    ] {
+        let value = if schema.contains("items") || schema.contains("contains") {
+            r#"{"k":[{"b":1}]}"#
+        } else {
+            r#"{"k":{"b":1}}"#
+        };
+        check(&schema.replace("INNER", inner), value, &[]);
+    }
+}
+
+#[test]
+fn a_value_behind_references_is_described_whole() {
+    let days = r##"{"properties":{"d":{"$ref":"#/$defs/Days","maximum":7},"e":{"allOf":[{"$ref":"#/$defs/Days"},{"minimum":3}]}},
+        "$defs":{"Days":{"type":"integer","minimum":1,"maximum":14}}}"##;
+    check(days, r#"{"d":8}"#, &["/d | maximum | an integer from 1 to 7 | integer 8 | -"]);
+    check(
+        days,
+        r#"{"d":0,"e":2}"#,
+        &[
+            "/d | minimum | an integer from 1 to 7 | integer 0 | -",
+            "/e | minimum | an integer from 3 to 14 | integer 2 | -",
+        ],
+    );
+    check(
+        r#"{"properties":{"a":{"type":"string","pattern":"^A","examples":["A1"]},"b":{}},"if":{"required":["b"]},"then":{"required":["a"]}}"#,
+        r#"{"b":1}"#,
+        &["/a | required | a string matching ^A, e.g. A1 | - | -"],
+    );
+}
+
+#[test]
+fn ranges_are_one_sentence() {
+    for (schema, expected) in [
+        (r#"{"type":"integer","minimum":1,"maximum":14}"#, "an integer from 1 to 14"),
+        (r#"{"type":"integer","exclusiveMinimum":0,"exclusiveMaximum":10}"#, "an integer from 1 to 9"),
+        (r#"{"type":"number","exclusiveMinimum":0,"maximum":1}"#, "a number, above 0 and at most 1"),
+        (r#"{"type":"number","minimum":0,"exclusiveMaximum":1}"#, "a number, at least 0 and below 1"),
+        (r#"{"type":"number","minimum":0.5}"#, "a number, at least 0.5"),
+        (
+            r#"{"type":"integer","minimum":0,"maximum":60,"multipleOf":5}"#,
+            "an integer from 0 to 60, a multiple of 5",
+        ),
+        (r#"{"type":"string","minLength":1}"#, "a string of at least 1 character"),
+        (r#"{"type":"string","minLength":3,"maxLength":3}"#, "a string of exactly 3 characters"),
+        (
+            r#"{"type":"string","format":"date","maxLength":10}"#,
+            "a date such as 2024-12-31 of at most 10 characters",
+        ),
+        (r#"{"type":["integer","null"],"minimum":1}"#, "an integer, at least 1 or null"),
+        (
+            r#"{"type":"array","minItems":1,"maxItems":3,"items":{"type":"string","maxLength":2},"uniqueItems":true}"#,
+            "an array of 1 to 3 items without duplicates, each a string of at most 2 characters",
+        ),
+        (r#"{"type":"object","minProperties":1,"required":["a"]}"#, "an object of at least 1 key with a"),
+        (r#"{"enum":["a","1",1,null,"null"," b"]}"#, "one of a, \"1\", 1, null, \"null\", \" b\""),
+        (r#"{"const":"fixed"}"#, "fixed"),
+    ] {
+        let found = problems(&format!(r#"{{"properties":{{"v":{schema}}}}}"#), r#"{"v":false}"#);
+        let said: Vec<&str> = found[0].split(" | ").collect();
+        assert_eq!(said[2], expected, "{schema}");
+    }
+}
+
+#[test]
+fn keywords_about_many_values_say_what_is_missing() {
+    check(
+        r#"{"properties":{"l":{"contains":{"type":"integer","minimum":1}}}}"#,
+        r#"{"l":[0]}"#,
+        &["/l | contains | an array with at least 1 item being an integer, at least 1 | array [0] | -"],
+    );
+    check(
+        r#"{"properties":{"l":{"contains":{"const":"a"},"minContains":2,"maxContains":3}}}"#,
+        r#"{"l":["a"]}"#,
+        &["/l | contains | an array with at least 2 and at most 3 items being a | array [\"a\"] | -"],
+    );
+    check(
+        r#"{"propertyNames":{"pattern":"^[a-z]+$","examples":["name"]}}"#,
+        r#"{"A":1}"#,
+        &[r#" | propertyNames | keys that are a string matching ^[a-z]+$, e.g. name | key "A" | -"#],
+    );
+    check(
+        r#"{"properties":{"a":{},"b":{"type":"integer"}},"dependentRequired":{"a":["b"]}}"#,
+        r#"{"a":1}"#,
+        &["/b | required | an integer | - | -"],
+    );
+    check(
+        r#"{"unevaluatedProperties":{"type":"integer"}}"#,
+        r#"{"a":"x"}"#,
+        &["/a | unevaluatedProperties | an integer | string \"x\" | -"],
+    );
+    check(
+        r#"{"properties":{"a":{"not":{"type":"string"}},"n":false}}"#,
+        r#"{"a":"x","n":1}"#,
+        &[
+            "/a | not | anything but a string | string \"x\" | -",
+            "/n | falseSchema | nothing here: the schema allows no value | integer 1 | -",
+        ],
     );
 }
 
@@ -148,7 +323,7 @@ fn alternatives_are_named_briefly() {
     check(
         r#"{"properties":{"when":{"oneOf":[{"type":"string","format":"date"},{"type":"integer","minimum":0}]}}}"#,
         r#"{"when":-1}"#,
-        &["/when | oneOf | a date such as 2024-12-31 or an integer, at least 0 | integer -1 | -"],
+        &["/when | minimum | an integer, at least 0, or a date such as 2024-12-31 | integer -1 | -"],
     );
     check(
         r#"{"properties":{"unit":{"oneOf":[{"const":"celsius","title":"C"},{"const":"kelvin"}]}}}"#,
@@ -180,11 +355,26 @@ fn formats_are_asserted() {
         ("uuid", "0190b5a0-0000-7000-8000-000000000000", "0190"),
         ("uri", "https://example.org/", "no uri"),
         ("ipv4", "127.0.0.1", "127.0.0.256"),
+        ("ipv6", "::1", "::g"),
+        ("date-time", "2024-12-31T14:30:00Z", "2024-12-31 14:30"),
+        ("time", "14:30:00Z", "half past two"),
+        ("duration", "PT1H", "an hour"),
+        ("hostname", "example.org", "-example-.org"),
+        ("regex", "^a$", "("),
     ] {
-        let schema = format!(r#"{{"properties":{{"v":{{"type":"string","format":"{format}"}}}}}}"#);
-        assert!(problems(&schema, &format!(r#"{{"v":"{good}"}}"#)).is_empty(), "{format}");
-        let found = problems(&schema, &format!(r#"{{"v":"{bad}"}}"#));
-        assert!(found.len() == 1 && found[0].starts_with("/v | format | a"), "{found:?}");
+        for draft in
+            ["https://json-schema.org/draft/2020-12/schema", "http://json-schema.org/draft-07/schema#"]
+        {
+            let schema = format!(
+                r#"{{"$schema":"{draft}","properties":{{"v":{{"type":"string","format":"{format}"}}}}}}"#
+            );
+            assert!(problems(&schema, &format!(r#"{{"v":"{good}"}}"#)).is_empty(), "{format}");
+            let found = problems(&schema, &format!(r#"{{"v":"{bad}"}}"#));
+            assert!(found.len() == 1 && found[0].starts_with("/v | format | a"), "{format}: {found:?}");
+        }
+    }
+    for tolerated in ["int32", "password", "binary", "made-up"] {
+        check(&format!(r#"{{"properties":{{"v":{{"format":"{tolerated}"}}}}}}"#), r#"{"v":"anything"}"#, &[]);
     }
 }
 

@@ -20,19 +20,80 @@ fn a_schema_that_is_none_is_refused() {
     refused(r#"{"type":"strnig"}"#, "not valid at /type");
     refused(r#"{"properties":{"a":{"minLength":-1}}}"#, "not valid at /properties/a/minLength");
     refused(r#"{"$schema":"http://json-schema.org/draft-04/schema#"}"#, "2020-12 or draft-07");
-    refused(r#"{"properties":{"a":{"pattern":"("}}}"#, "not valid at /properties/a/pattern");
-    refused(r#"{"properties":{"a":{"pattern":"^(?=a)b"}}}"#, "not valid");
-    refused(r#"{"properties":{"a":{"pattern":"^(((a{1,999}){1,999}){1,999})$"}}}"#, "not valid");
+}
+
+#[test]
+fn a_pattern_that_cannot_run_in_linear_time_is_refused_by_name() {
+    for (pattern, reason) in [
+        ("(", "it is not a regular expression"),
+        ("^(?=a)b", "it looks around ((?=…)"),
+        ("^(?=.*[A-Z])(?=.*[0-9]).{8,}$", "several patterns under \"allOf\""),
+        ("^(?!x)", "it looks around ((?!…)"),
+        ("(?<=a)b", "it looks around ((?<=…)"),
+        ("(?<!a)b", "it looks around ((?<!…)"),
+        ("(a)\\1", "it refers back to a group (\\1)"),
+        ("(?<n>a)\\k<n>", "it refers back to a group (\\k)"),
+        ("^(((a{1,999}){1,999}){1,999})$", "it grows too large"),
+    ] {
+        let text = serde_json::to_string(pattern).expect("a string");
+        let property = format!(r#"{{"properties":{{"a":{{"pattern":{text}}}}}}}"#);
+        let keys = format!(r#"{{"properties":{{"a":{{"patternProperties":{{{text}:{{}}}}}}}}}}"#);
+        refused(&property, &format!("the pattern {text} at /properties/a/pattern cannot be used"));
+        for schema in [&property, &keys] {
+            refused(schema, reason);
+            assert!(matches!(compile(schema), Err(SchemaError::Pattern { .. })), "{schema}");
+        }
+    }
+    for fine in
+        ["(?:a|b)*?c", "[(?=]", "\\(?=", "(?<n>a)", "\\p{L}+", "\\\\1", "^\\d{4}-\\d{2}$", "[\\d\\-x]"]
+    {
+        let text = serde_json::to_string(fine).expect("a string");
+        compile(&format!(r#"{{"properties":{{"a":{{"pattern":{text}}}}}}}"#)).expect(fine);
+    }
+}
+
+#[test]
+fn a_pattern_takes_time_in_line_with_the_text() {
+    let contract = compile(r#"{"properties":{"a":{"pattern":"^(a+)+$"}}}"#).expect("it compiles");
+    let long = RawValue::from_string(format!(r#"{{"a":"{}!"}}"#, "a".repeat(1_000_000))).expect("JSON");
+    let begun = std::time::Instant::now();
+    contract.check(&long).expect_err("the end does not match");
+    assert!(begun.elapsed() < std::time::Duration::from_secs(20), "took {:?}", begun.elapsed());
+}
+
+/// A schema may double the work with every level; no answer takes that long.
+#[test]
+fn alternatives_within_alternatives_do_not_multiply() {
+    let branch = r##"{"properties":{"x":{"$ref":"#"},"k":{"const":1}}}"##;
+    for keyword in ["anyOf", "oneOf", "allOf"] {
+        let contract = compile(&format!(r#"{{"{keyword}":[{branch},{branch}]}}"#)).expect("it compiles");
+        let deep = format!("{}{}{}", r#"{"x":"#.repeat(100), r#"{"k":2}"#, "}".repeat(100));
+        let begun = std::time::Instant::now();
+        let problems = contract.check(&RawValue::from_string(deep).expect("JSON")).expect_err("k is not 1");
+        assert!(!problems.is_empty());
+        assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{keyword} took {:?}", begun.elapsed());
+    }
+}
+
+#[test]
+fn many_large_alternatives_are_compiled_in_good_time() {
+    let branches: Vec<String> = (0..1_000)
+        .map(|index| {
+            format!(
+                r##"{{"properties":{{"a{index}":{{"$ref":"#"}},"b{index}":{{"properties":{{"c":{{}}}}}}}}}}"##
+            )
+        })
+        .collect();
+    let begun = std::time::Instant::now();
+    compile(&format!(r#"{{"anyOf":[{}]}}"#, branches.join(","))).expect("it compiles");
+    assert!(begun.elapsed() < std::time::Duration::from_secs(20), "took {:?}", begun.elapsed());
 }
 
 #[test]
 fn nothing_is_fetched_from_anywhere() {
-    for reference in [
-        "http://127.0.0.1:9/x",
-        "file:///etc/passwd",
-        "other.json",
-        "https://json-schema.org/draft/2020-12/schema",
-    ] {
+    for reference in
+        ["http://127.0.0.1:9/x", "file:///etc/passwd", "other.json", "https://example.org/schema"]
+    {
         refused(&format!(r#"{{"properties":{{"a":{{"$ref":"{reference}"}}}}}}"#), "leaves the schema");
     }
     refused(r##"{"$ref":"#/$defs/gone"}"##, "points to nothing");
@@ -72,6 +133,9 @@ fn recursion_that_looks_deeper_is_fine() {
         r##"{"properties":{"$ref":{"type":"string"}}}"##,
         r##"{"properties":{"a":{"const":{"$ref":"#"},"default":{"$ref":"http://x/"}}}}"##,
         r##"{"$defs":{"i":{"$id":"https://example.org/i","type":"integer"}},"properties":{"a":{"$ref":"https://example.org/i"}}}"##,
+        r##"{"$id":"https://example.org/a/b","$defs":{"i":{"$id":"i","type":"integer"}},"properties":{"a":{"$ref":"i"},"b":{"$ref":"/a/i"}}}"##,
+        r##"{"properties":{"schema":{"$ref":"https://json-schema.org/draft/2020-12/schema"}}}"##,
+        r##"{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"schema":{"$ref":"http://json-schema.org/draft-07/schema#"}}}"##,
     ] {
         compile(schema).unwrap_or_else(|error| panic!("{schema}: {error}"));
     }
@@ -122,6 +186,18 @@ fn the_deepest_schema_allowed_fits_a_thread_of_two_mebibytes() {
         let check = |json: String| contract.check(&RawValue::from_string(json).expect("JSON"));
         check(nested("{}")).expect("valid");
         assert_eq!(check(nested(r#"{"y":1}"#)).expect_err("unknown key").len(), 1);
+        // As many alternatives, each of which remembers what is wrong in it.
+        for levels in [1, 20] {
+            let mut inner = r##"{"properties":{"x":{"$ref":"#"},"k":{"type":"integer"}}}"##.to_owned();
+            for _ in 0..levels {
+                inner = format!(r#"{{"anyOf":[{inner},{{"type":"null"}}]}}"#);
+            }
+            let contract = compile(&inner).expect("within the limits");
+            for depth in [1, 2, 10, 40, 120] {
+                let wrong = format!("{}{}{}", r#"{"x":"#.repeat(depth), r#"{"k":"x"}"#, "}".repeat(depth));
+                contract.check(&RawValue::from_string(wrong).expect("JSON")).expect_err("k is no integer");
+            }
+        }
         assert_eq!(
             check(format!("{}{}", "[".repeat(100_000), "]".repeat(100_000))).expect_err("too deep").len(),
             1

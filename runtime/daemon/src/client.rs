@@ -1,5 +1,8 @@
 //! A client of the daemon: typed methods over one WebSocket on its Unix socket.
 
+mod calls;
+mod tools;
+
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,12 +13,11 @@ use jsonrpsee::core::client::{ClientBuilder, ClientT, Error, Subscription, Subsc
 use jsonrpsee::core::middleware::RpcServiceBuilder;
 use jsonrpsee::core::traits::ToRpcParams;
 use plugd_protocol::control::{
-    AddParams, AddReport, AnswerParams, AnswerReport, AskNotice, CallParams, CancelParams, CancelReport,
-    ChangeReport, DescribeParams, Description, DoctorReport, Event, EventsParams, GraphReport, ListParams,
-    ListReport, LogEntry, LogsParams, PluginsParams, ReloadParams, ReloadReport, StartReport, StatusParams,
-    StatusReport, StopReport, method,
+    AddParams, AddReport, ChangeReport, DescribeParams, Description, DoctorReport, Event, EventsParams,
+    GraphReport, ListParams, ListReport, LogEntry, LogsParams, PluginsParams, ReloadParams, ReloadReport,
+    StartReport, StatusParams, StatusReport, StopReport, method,
 };
-use plugd_protocol::{CallError, CallResult, ErrorKind};
+use plugd_protocol::{CallError, ErrorKind};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
@@ -31,12 +33,6 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30 * 24 * 3_600);
 
 /// Connecting takes no longer than this, where nothing else is said.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// So long after a call's own time its result is still awaited before the daemon is asked anything.
-const LATE: Duration = Duration::from_secs(1);
-
-/// A daemon that answers nothing for so long hangs.
-const SILENT: Duration = Duration::from_secs(2);
 
 /// Events that may wait here for a consumer that is slower than the socket.
 const SUBSCRIPTION_BUFFER: usize = 4_096;
@@ -171,62 +167,6 @@ impl Client {
             .set_rpc_middleware(RpcServiceBuilder::new())
             .build_with_tokio(sender, receiver);
         Ok(Client { rpc, body_limit: body_limit as usize })
-    }
-
-    /// Runs an operation; dropping the client, not this future, cancels it.
-    ///
-    /// Where the call has a timeout and no result came by then, the daemon is asked whether it is
-    /// there: it may hang, or the clocks stand still while a person is asked.
-    ///
-    /// # Errors
-    /// [`ClientError`]; a call that failed is a result, not an error.
-    pub async fn call(&self, params: &CallParams) -> Result<CallResult, ClientError> {
-        let result = self.request(method::CALL, params);
-        let Some(allowed) = params.timeout_ms.map(Duration::from_millis) else { return result.await };
-        tokio::pin!(result);
-        let mut patience = allowed.saturating_add(LATE);
-        loop {
-            if let Ok(result) = timeout(patience, &mut result).await {
-                return result;
-            }
-            tokio::select! {
-                biased;
-                result = &mut result => return result,
-                answers = self.answers() => if !answers {
-                    return Err(ClientError::Lost("it does not answer any more".to_owned()));
-                }
-            }
-            patience = LATE;
-        }
-    }
-
-    /// Whether the daemon answers at all.
-    async fn answers(&self) -> bool {
-        timeout(SILENT, self.graph()).await.is_ok()
-    }
-
-    /// Stops a call.
-    ///
-    /// # Errors
-    /// [`ClientError`].
-    pub async fn cancel(&self, params: &CancelParams) -> Result<CancelReport, ClientError> {
-        self.request(method::CANCEL, params).await
-    }
-
-    /// Answers questions of a call, or declines them.
-    ///
-    /// # Errors
-    /// [`ClientError`].
-    pub async fn answer(&self, params: &AnswerParams) -> Result<AnswerReport, ClientError> {
-        self.request(method::ANSWER, params).await
-    }
-
-    /// The questions of the calls made through this client with `can_ask`.
-    ///
-    /// # Errors
-    /// [`ClientError`].
-    pub async fn follow_asks(&self) -> Result<Following<AskNotice>, ClientError> {
-        self.subscribe(method::ASKS_SUBSCRIBE, &serde_json::Map::new(), method::ASKS_UNSUBSCRIBE).await
     }
 
     /// How everything is.

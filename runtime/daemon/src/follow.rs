@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use jsonrpsee::server::{PendingSubscriptionSink, SubscriptionSink, TrySendError};
 use jsonrpsee::types::Params;
 use plugd_engine::Engine;
-use plugd_protocol::control::{Event, EventsParams, LogEntry, LogStream, LogsParams, UnixMillis};
+use plugd_protocol::control::{AsksParams, Event, EventsParams, LogEntry, LogStream, LogsParams, UnixMillis};
 use plugd_protocol::plugin::LogLevel;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -87,11 +87,12 @@ pub(crate) async fn logs(engine: &Engine, given: &Params<'_>, pending: PendingSu
 
 /// Serves one `asks.subscribe`: the questions of the calls that its connection makes.
 pub(crate) async fn asks(followers: &Arc<Followers>, given: &Params<'_>, pending: PendingSubscriptionSink) {
-    if let Err(error) = params::read::<params::Nothing>(given) {
-        return pending.reject(error).await;
-    }
+    let params: AsksParams = match params::read(given) {
+        Ok(params) => params,
+        Err(error) => return pending.reject(error).await,
+    };
     // It counts as followed before its client can know of it: no call of its comes too early.
-    let (_following, mut notices) = followers.follow(pending.connection_id());
+    let (_following, mut notices) = followers.follow(pending.connection_id(), params);
     let Ok(sink) = pending.accept().await else { return };
     loop {
         let notice = tokio::select! {

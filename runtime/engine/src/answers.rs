@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use plugd_contract::{Contract, nearest};
+use plugd_contract::{Contract, Prepared, nearest};
 use plugd_protocol::CallError;
+use plugd_protocol::control::AnswerParams;
 use plugd_protocol::error::{ArgumentProblem, ErrorKind};
 use plugd_protocol::plugin::Question;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::pipeline::in_words;
+use crate::call::in_words;
+use crate::registry::RegisteredOperation;
 
 /// What is asked at once, ready to check answers.
 #[derive(Debug)]
@@ -41,6 +44,11 @@ impl Questions {
         questions.iter().map(compile).collect::<Result<_, _>>().map(Questions)
     }
 
+    /// Whether one of that name is among them.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
     /// The answers as the plugin gets them; `only` is the answer where there is one question.
     ///
     /// # Errors
@@ -51,15 +59,9 @@ impl Questions {
         only: Option<Value>,
     ) -> Result<Map<String, Value>, CallError> {
         if let Some(answer) = only {
-            let mut names = self.0.keys();
-            let (Some(name), None, true) = (names.next(), names.next(), answers.is_empty()) else {
-                let names: Vec<&str> = self.0.keys().map(String::as_str).collect();
-                let message = format!("expected an answer for each of {}, by its name", names.join(", "));
-                return Err(
-                    CallError::new(ErrorKind::InvalidArguments, message).hint("write each as name=value")
-                );
-            };
-            answers.insert(name.clone(), answer);
+            let names: Vec<&str> = self.0.keys().map(String::as_str).collect();
+            let name = only_name(&names, &answers)?;
+            answers.insert(name.to_owned(), answer);
         }
         let mut problems = Vec::new();
         let mut fitting = Map::new();
@@ -83,8 +85,8 @@ impl Questions {
 }
 
 impl Expected {
-    /// The answer where it fits. Text that does not is taken as the JSON that it may be: whoever
-    /// types an answer types text.
+    /// The answer where it fits, read as arguments are: whoever types an answer types text. What does
+    /// not fit then is taken as the JSON that it may be.
     fn fitting(&self, answer: Value) -> Result<Value, Vec<ArgumentProblem>> {
         let Some(contract) = &self.contract else {
             return match answer {
@@ -92,9 +94,10 @@ impl Expected {
                 other => Err(vec![problem("", "type", &format!("text, got {}", kind(&other)), None)]),
             };
         };
-        let Err(problems) = contract.check_value(&answer) else { return Ok(answer) };
-        let read = answer.as_str().and_then(typed);
-        read.filter(|read| contract.check_value(read).is_ok()).ok_or(problems)
+        contract.answered(&answer).or_else(|problems| {
+            let read = answer.as_str().and_then(|text| serde_json::from_str(text.trim()).ok());
+            read.filter(|read| contract.check_value(read).is_ok()).ok_or(problems)
+        })
     }
 
     /// The problem as it may be told: under the question's name, and without a secret.
@@ -108,12 +111,49 @@ impl Expected {
     }
 }
 
-/// The value that somebody who typed this may have meant.
-fn typed(text: &str) -> Option<Value> {
-    match text.trim() {
-        "yes" | "Yes" | "YES" | "y" | "Y" => Some(Value::Bool(true)),
-        "no" | "No" | "NO" | "n" | "N" => Some(Value::Bool(false)),
-        text => serde_json::from_str(text).ok(),
+/// The answers to what a call lacks, where they bring it on: some may be left for the next question.
+///
+/// # Errors
+/// 2001 with every problem, each named by a pointer that begins with the question's name.
+pub(crate) fn completing(
+    operation: &RegisteredOperation,
+    known: &RawValue,
+    params: &AnswerParams,
+) -> Result<Map<String, Value>, CallError> {
+    let contract = operation.contract()?;
+    let asked = names(&contract.answer(known, &Map::new()));
+    let mut answers = params.answers.clone();
+    if let Some(answer) = &params.answer {
+        let asked: Vec<&str> = asked.iter().map(String::as_str).collect();
+        answers.insert(only_name(&asked, &answers)?.to_owned(), answer.clone());
+    }
+    match contract.answer(known, &answers) {
+        Prepared::Wrong(problems) => Err(refused(problems)),
+        // Whoever gives nothing of what is asked is not asked the same again and again.
+        missing @ Prepared::Missing { .. } if names(&missing) == asked => {
+            Err(refused(contract.check(known).err().unwrap_or_default()))
+        }
+        Prepared::Fits | Prepared::Ready { .. } | Prepared::Missing { .. } => Ok(answers),
+    }
+}
+
+fn names(prepared: &Prepared) -> Vec<String> {
+    match prepared {
+        Prepared::Missing { questions, .. } => {
+            questions.iter().map(|question| question.name.clone()).collect()
+        }
+        Prepared::Fits | Prepared::Ready { .. } | Prepared::Wrong(_) => Vec::new(),
+    }
+}
+
+/// The question that an answer without a name is for.
+fn only_name<'a>(asked: &[&'a str], answers: &Map<String, Value>) -> Result<&'a str, CallError> {
+    match asked {
+        [only] if answers.is_empty() => Ok(only),
+        several => {
+            let message = format!("expected an answer for each of {}, by its name", several.join(", "));
+            Err(CallError::new(ErrorKind::InvalidArguments, message).hint("write each as name=value"))
+        }
     }
 }
 

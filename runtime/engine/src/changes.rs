@@ -59,7 +59,9 @@ impl Engine {
             plugin: name.clone(),
             operation: operation.name.clone(),
         };
-        Ok(AddReport { plugin, operations: registered.into_iter().flatten().map(id).collect() })
+        let operations = registered.into_iter().flatten().map(id).collect();
+        let (exported, findings) = (self.exported(name).await, self.findings_of(name).await);
+        Ok(AddReport { plugin, operations, exported, findings })
     }
 
     /// Removes plugins; answers when their processes are gone.
@@ -342,6 +344,9 @@ fn name_is_free(config: &Config, params: &AddParams) -> Result<(), CallError> {
     let name = &params.name;
     let refused =
         |message: String, hint: String| Err(CallError::new(ErrorKind::InvalidConfig, message).hint(hint));
+    if name.as_str() == config::OWN_NAME {
+        return refused(config::OWN_NAME_TAKEN.to_owned(), "name it with --name".to_owned());
+    }
     if let Some(plugin) = config.plugins.get(name) {
         let place = match &plugin.source {
             plugd_protocol::control::Source::Config { file } => file.clone(),

@@ -94,6 +94,6 @@ fn own_config(plugin: &PluginConfig, manifest: &Manifest) -> Option<String> {
     let written = to_raw_value(&filled).ok()?;
     let wrong = contract.check(&written).err()?;
     let told: Vec<String> =
-        wrong.iter().map(|problem| format!("config.{}", crate::pipeline::in_words(problem))).collect();
+        wrong.iter().map(|problem| format!("config.{}", crate::call::in_words(problem))).collect();
     Some(told.join("; "))
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use plugd_protocol::control::{DoctorReport, Finding, Severity, StatusParams};
 use plugd_protocol::{CallError, PluginName};
+use plugd_store::Store;
 use plugd_supervisor::driver::PluginView;
 use plugd_supervisor::launcher;
 
@@ -15,6 +16,7 @@ use crate::config::{Broken, Config, ConfigError};
 use crate::diagnosis::{Patient, diagnose};
 use crate::engine::{Engine, Opening};
 use crate::manifests;
+use crate::outcome::Recording;
 use crate::registry::Snapshot;
 
 /// With less than this, logs and caches soon cannot be written.
@@ -43,6 +45,7 @@ impl Engine {
             let around = tokio::task::spawn_blocking(move || surroundings(&looked_at)).await;
             findings.extend(around.unwrap_or_default());
             findings.extend(enforcement(&views));
+            findings.extend(recording(&self.shared().recording, &config));
         }
         let mut amiss: BTreeMap<PluginName, Vec<String>> = BTreeMap::new();
         for (plugin, problem) in check::problems(&config, &snapshot) {
@@ -243,6 +246,38 @@ fn names<'a>(names: impl ExactSizeIterator<Item = &'a PluginName>) -> String {
     let shown: Vec<&str> = names.take(NAMES_SHOWN).map(PluginName::as_str).collect();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{more}", shown.join(", "))
+}
+
+/// Whether calls are recorded, and what became of a record that could not be read.
+fn recording(recording: &Recording, config: &Config) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    match recording.off() {
+        Some(reason) if config.record.is_none() => findings.push(ok(format!("calls are not recorded: {reason}"))),
+        Some(reason) => findings.push(Finding {
+            hint: Some("mend that; until then calls run unrecorded, and those with a key only where a second run does no harm".to_owned()),
+            ..about(Severity::Problem, format!("calls are not recorded: {reason}"))
+        }),
+        None => findings.push(ok("calls are recorded")),
+    }
+    let health = recording.store().map(Store::health);
+    if let Some(aside) = health.as_ref().and_then(|health| health.moved_aside.as_ref()) {
+        let message =
+            format!("the record could not be read ({}) and was set aside; a new one was begun", aside.reason);
+        findings.push(Finding {
+            hint: Some(
+                "what is in the old file can be looked at with sqlite3, or the file removed".to_owned(),
+            ),
+            details: vec![aside.to.display().to_string()],
+            ..about(Severity::Warning, message)
+        });
+    }
+    if let Some(dropped) = health.map(|health| health.dropped).filter(|dropped| *dropped > 0) {
+        findings.push(about(
+            Severity::Warning,
+            format!("{dropped} calls were not recorded: the disk was too slow or failed"),
+        ));
+    }
+    findings
 }
 
 /// A finding about plugd itself.

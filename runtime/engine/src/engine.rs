@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use plugd_contract::nearest;
 use plugd_protocol::control::{
@@ -17,6 +17,7 @@ use tokio::sync::{Mutex, MutexGuard, broadcast, watch};
 use uuid::Uuid;
 
 use crate::asks::Asks;
+use crate::call::Tokens;
 use crate::calls::ActiveCalls;
 use crate::changes::at_the_start;
 use crate::config::{Broken, Config, Environment};
@@ -25,9 +26,13 @@ use crate::host::EngineHost;
 use crate::logs::Logs;
 use crate::manifests::{self, ManifestCache};
 use crate::operator;
+use crate::outcome::{Outcomes, Recording};
 use crate::registry::Registry;
 use crate::spec::plugin_specs;
 use plugd_supervisor::driver::unix_now;
+
+/// So long the ends of background calls are waited for once every plugin is gone.
+const JOBS_END_WITHIN: Duration = Duration::from_secs(5);
 
 /// A running engine; cheap to clone, all clones are the same engine.
 ///
@@ -81,6 +86,10 @@ pub(crate) struct Shared {
     pub(crate) events: Events,
     pub(crate) calls: Arc<ActiveCalls>,
     pub(crate) asks: Asks,
+    /// Calls that wait for a person and that the store could not take.
+    pub(crate) tokens: Tokens,
+    pub(crate) recording: Recording,
+    pub(crate) outcomes: Outcomes,
     pub(crate) config_generation: watch::Sender<u64>,
     pub(crate) since: UnixMillis,
 }
@@ -110,6 +119,7 @@ impl Engine {
         if opening == Opening::Everything {
             plugd_contract::warm();
         }
+        let keep = config.record;
         let hosting = Hosting {
             parent_death_signal: config.parent_death_signal,
             cgroups: config.cgroups,
@@ -124,6 +134,9 @@ impl Engine {
             events: Events::new(),
             calls: Arc::default(),
             asks: Asks::default(),
+            tokens: Tokens::default(),
+            recording: Recording::open(&state_dir, keep).await,
+            outcomes: Outcomes::default(),
             config_generation: watch::Sender::new(1),
             since: unix_now(),
         });
@@ -147,8 +160,19 @@ impl Engine {
     /// Hands the current configuration to the supervisor and takes note of what it was.
     pub(crate) async fn apply(&self, applied: &mut Vec<PluginSpec>) -> Result<(), Gone> {
         let specs = self.specs();
+        self.forget_answers(applied, &specs);
         applied.clone_from(&specs);
         self.0.plugins.configure(specs).await
+    }
+
+    /// Forgets what plugins answered that are not to be run as they were.
+    fn forget_answers(&self, before: &[PluginSpec], now: &[PluginSpec]) {
+        let same = |one: &PluginSpec, other: &PluginSpec| {
+            one.spec.name == other.spec.name && one.spec.facets == other.spec.facets
+        };
+        for gone in before.iter().filter(|one| !now.iter().any(|other| same(one, other))) {
+            self.0.shared.outcomes.cache.forget(&gone.spec.name);
+        }
     }
 
     /// What the supervisor is to run, as configuration, files and known manifests are now.
@@ -198,9 +222,12 @@ impl Engine {
     pub async fn shutdown(&self) -> StopReport {
         // Gone means that it has been done.
         let plugins = self.0.plugins.shutdown().await.unwrap_or_default();
+        // Their calls have ended: what is left is to keep how.
+        self.0.shared.outcomes.jobs.over(JOBS_END_WITHIN).await;
         self.0.shared.manifests.flush().await;
         // What plugins said last is in their logs before the program may end.
         self.0.shared.logs.flush().await;
+        self.0.shared.recording.close().await;
         StopReport { plugins }
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use plugd_protocol::control::PluginState;
-use plugd_protocol::error::{ErrorData, ErrorKind, MESSAGE_MAX_CHARS, clip, rpc_code};
+use plugd_protocol::error::{ErrorData, ErrorKind, rpc_code};
 use plugd_protocol::{CallError, Outcome, PluginName, RpcError};
 use plugd_supervisor::driver::{Heard, NotAdmitted, PluginView, RunFailure};
 use plugd_supervisor::machine::StopReason;
@@ -218,7 +218,9 @@ fn counted(count: u64, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
-/// A plugin's own error, in the one shape for all.
+/// A plugin's own error, in the one shape for all; its words are as it wrote them, however many.
+///
+/// `outcome::redact` takes out what is not for callers, and clips the rest.
 fn plugin_error(plugin: &PluginName, error: RpcError) -> CallError {
     let data = error.data.as_deref();
     let said: ErrorData = data.and_then(|data| serde_json::from_str(data.get()).ok()).unwrap_or_default();
@@ -230,7 +232,8 @@ fn plugin_error(plugin: &PluginName, error: RpcError) -> CallError {
     };
     let message =
         if error.message.is_empty() { format!("{plugin} failed without a word") } else { error.message };
-    let mut call_error = CallError::new(kind, message).outcome(Outcome::Completed);
+    let mut call_error = CallError::new(kind, "").outcome(Outcome::Completed);
+    call_error.message = message;
     if kind == ErrorKind::PluginError {
         if let Some(name) = said.name.filter(|name| well_formed(name)) {
             call_error.name = name;
@@ -238,7 +241,7 @@ fn plugin_error(plugin: &PluginName, error: RpcError) -> CallError {
         call_error.retryable = said.retryable;
     }
     if let Some(hint) = said.hint {
-        call_error.hint = Some(clip(hint, MESSAGE_MAX_CHARS));
+        call_error.hint = Some(hint);
     }
     call_error.cause = said.cause;
     call_error

@@ -15,10 +15,10 @@ use plugd_supervisor::driver::{Accepted, Host, HostAsk, HostCall, HostReply, Run
 use plugd_supervisor::machine::Generation;
 use serde_json::value::{RawValue, to_raw_value};
 
+use crate::call::{Origin, Request, in_words};
 use crate::engine::{Engine, Shared};
 use crate::events::happening;
 use crate::failure::word;
-use crate::pipeline::{Origin, Request, in_words};
 use crate::registry::Registered;
 use crate::spec;
 
@@ -37,6 +37,7 @@ impl EngineHost {
     fn take_up(&self, plugin: &PluginName, generation: Generation, declared: &Arc<Registered>) {
         let manifest = &declared.manifest;
         if self.shared.registry.register(plugin, declared) {
+            self.shared.outcomes.cache.forget(plugin);
             self.shared.events.emit(plugd_protocol::control::Event {
                 plugin: Some(plugin.clone()),
                 generation: Some(generation.0),
@@ -116,6 +117,10 @@ impl Host for EngineHost {
                 (format!("plugin.{}", word(state)).into(), reason, None, None)
             }
             RunEvent::Progress { call_id, params } => {
+                self.shared.outcomes.jobs.progress(&call_id, &params);
+                if let Some((operation, Some(asker))) = self.shared.calls.behind(&call_id) {
+                    asker.tell_progress(&call_id, operation, &params);
+                }
                 ("call.progress".into(), None, Some(call_id), Some(detail(&params)))
             }
             RunEvent::Partial { call_id, params } => {
@@ -123,12 +128,22 @@ impl Host for EngineHost {
             }
             RunEvent::ManifestChanged => ("plugin.manifest_changed".into(), None, None, None),
             RunEvent::Replaced { from } => {
+                self.shared.outcomes.cache.forget(plugin);
                 ("run.replaced".into(), Some(format!("run {} served until now", from.0)), None, None)
             }
-            RunEvent::Reconfigured => ("run.reconfigured".into(), None, None, None),
+            RunEvent::Reconfigured => {
+                self.shared.outcomes.cache.forget(plugin);
+                ("run.reconfigured".into(), None, None, None)
+            }
             RunEvent::Refused { reason } => ("run.refused".into(), Some(reason), None, None),
             RunEvent::Forgotten => {
-                self.shared.registry.forget(plugin);
+                if self.shared.registry.forget(plugin) {
+                    self.shared.events.emit(plugd_protocol::control::Event {
+                        plugin: Some(plugin.clone()),
+                        ..happening("registry.changed")
+                    });
+                }
+                self.shared.outcomes.cache.forget(plugin);
                 self.shared.manifests.forget(plugin);
                 ("plugin.removed".into(), None, None, None)
             }
@@ -178,17 +193,26 @@ impl Engine {
     /// Runs one plugin's use of another, if it declared that it would.
     async fn call_for_plugin(&self, call: HostCall) -> CallResult {
         let calls = &self.shared().calls;
-        let asker = call.belongs_to.and_then(|outer| calls.behind(&outer)).and_then(|(_, asker)| asker);
+        let behind = call.belongs_to.as_ref().and_then(|outer| calls.behind(outer));
+        let asker = behind.and_then(|(_, asker)| asker);
         let now = Instant::now();
         let request = Request {
             operation: call.operation,
             arguments: call.arguments,
+            known: None,
             timeout: None,
             hard_deadline: call.deadline.as_ref().map(|deadline| deadline.moment(now)),
             inherited: call.deadline,
             asker,
             session: call.session,
             traceparent: call.traceparent,
+            key: None,
+            caller: Some(format!("plugin:{}", call.plugin).into()),
+            parent: call.belongs_to,
+            // Whoever made the outermost call has agreed to that.
+            confirmed: false,
+            wait: true,
+            whole: true,
             origin: Origin::Plugin { name: call.plugin, lineage: call.lineage },
         };
         self.run(request).await

@@ -17,6 +17,8 @@
 
 mod answers;
 mod asks;
+mod call;
+mod callers;
 mod calls;
 mod changes;
 mod check;
@@ -28,15 +30,17 @@ mod engine;
 pub mod events;
 mod failure;
 mod host;
+mod lint;
 mod listing;
 pub mod logs;
 mod manifests;
 mod operator;
-mod pipeline;
+mod outcome;
 mod registry;
 mod reload;
 mod remembered;
 mod spec;
+mod tools;
 mod watch;
 
 pub use asks::Asker;

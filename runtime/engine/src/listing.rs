@@ -4,23 +4,30 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
+use plugd_contract::export::plugin_in;
 use plugd_protocol::control::{
-    DaemonStatus, DescribeParams, Description, ExitReport, GraphNode, GraphReport, Health, ListParams,
-    ListReport, OperationListing, PluginListing, PluginState, PluginStatus, StartReport, StatusParams,
-    StatusReport, UnixMillis,
+    DaemonStatus, DescribeParams, Description, ExitReport, Exported, GraphNode, GraphReport, Health,
+    ListParams, ListReport, OperationListing, PluginListing, PluginState, PluginStatus, StartReport,
+    StatusParams, StatusReport, UnixMillis,
 };
-use plugd_protocol::{CallError, OperationName, PluginName};
+use plugd_protocol::error::ErrorKind;
+use plugd_protocol::{CallError, OperationId, OperationName, PluginName};
 use plugd_supervisor::driver::{ExitRecord, PluginView};
 
-use crate::config::{Config, PluginConfig};
+use crate::callers::sees;
+use crate::config::{Config, PluginConfig, Profile};
 use crate::engine::{Engine, gone};
 use crate::registry::Snapshot;
 use crate::spec::plugin_file;
 use plugd_supervisor::driver::unix_now;
 
 impl Engine {
-    /// What there is; waits until every plugin was described or cannot be.
-    pub async fn list(&self, params: &ListParams) -> ListReport {
+    /// What there is for whoever calls; waits until every plugin was described or cannot be.
+    ///
+    /// # Errors
+    /// An unknown caller, with the nearest name.
+    pub async fn list(&self, params: &ListParams) -> Result<ListReport, CallError> {
+        let profile = self.profile(params.caller.as_deref())?;
         self.await_described(None, None).await;
         let config = self.config();
         let views = self.views_by_name().await;
@@ -28,21 +35,25 @@ impl Engine {
         let files = config.plugins.values().map(plugin_file).collect();
         let digests = self.shared().manifests.digests().of_all(files).await;
         let plugins = config.plugins.values().map(|plugin| listing(plugin, &views, &snapshot, &digests));
-        ListReport {
-            plugins: plugins
-                .filter(|plugin| params.state.is_none_or(|state| state == plugin.state))
-                .collect(),
+        let plugins = plugins.filter(|plugin| params.state.is_none_or(|state| state == plugin.state));
+        Ok(ListReport {
+            plugins: plugins.filter_map(|plugin| seen_by(profile.as_deref(), plugin, &snapshot)).collect(),
             config: config.file.as_ref().map(|file| file.display().to_string()),
             looked_in: config.scan_dirs.iter().map(|dir| dir.display().to_string()).collect(),
             skipped: config.passed_over(),
-        }
+        })
     }
 
     /// One plugin, or one operation of it.
     ///
     /// # Errors
-    /// An unknown plugin or operation, with the nearest name.
+    /// An unknown plugin, operation or caller, with the nearest name; 7004 or 7005 for an operation
+    /// that the caller may not use.
     pub async fn describe(&self, params: &DescribeParams) -> Result<Description, CallError> {
+        let profile = self.profile(params.caller.as_deref())?;
+        if let Some(profile) = profile.as_deref().filter(|_| params.name.contains('.')) {
+            profile.allows_name(&params.name)?;
+        }
         let (plugin_name, operation) = match params.name.split_once('.') {
             Some((plugin, operation)) => (plugin.to_owned(), Some(operation.to_owned())),
             None => self.plugin_or_bare_operation(&params.name).await?,
@@ -63,6 +74,7 @@ impl Engine {
             config_schema: None,
             operations: Vec::new(),
             quarantined: Vec::new(),
+            exported: Vec::new(),
         };
         if let Some(registered) = snapshot.plugin(&name) {
             let manifest = &registered.manifest;
@@ -74,21 +86,35 @@ impl Engine {
             description.operations.clone_from(&manifest.operations);
             description.quarantined.clone_from(&manifest.quarantined);
         }
-        if let Some(operation) = operation {
+        if let Some(profile) = &profile {
+            narrow(&mut description, profile, operation.as_deref())?;
+        }
+        if let Some(operation) = &operation {
             description.operations.retain(|declared| declared.name.as_str() == operation);
             if description.operations.is_empty() {
                 return Err(snapshot.unknown(&params.name));
             }
         }
+        let shown = |exported: &Exported| {
+            let id = |operation: &plugd_protocol::Operation| format!("{name}.{}", operation.name);
+            let bad =
+                || description.quarantined.iter().any(|bad| format!("{name}.{}", bad.name) == exported.id);
+            description.operations.iter().any(|declared| id(declared) == exported.id)
+                || (operation.is_none() && bad())
+        };
+        description.exported = self.exported(&name).await.into_iter().filter(shown).collect();
         Ok(description)
     }
 
     /// A name without a dot is a plugin's, or else an operation's that only one plugin has.
     async fn plugin_or_bare_operation(&self, name: &str) -> Result<(String, Option<String>), CallError> {
-        if self.configured(name).is_some() || OperationName::new(name).is_err() {
+        let is_spelling = name.contains("__");
+        if self.configured(name).is_some() || (OperationName::new(name).is_err() && !is_spelling) {
             return Ok((name.to_owned(), None));
         }
-        self.await_described(None, None).await;
+        // One that a spelling names is enough; for any other name all have to be known.
+        let only = plugin_in(name).and_then(|plugin| self.configured(plugin.as_str()));
+        self.await_described(only.as_ref(), None).await;
         match self.shared().registry.snapshot().bare(name) {
             Ok(operation) => {
                 let id = &operation.id;
@@ -97,6 +123,7 @@ impl Engine {
             Err(ambiguous) if ambiguous.code == plugd_protocol::ErrorKind::AmbiguousOperation.code() => {
                 Err(ambiguous)
             }
+            Err(unknown) if is_spelling => Err(unknown),
             Err(_unknown) => Err(self.unknown_plugin(name)),
         }
     }
@@ -125,6 +152,7 @@ impl Engine {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 pid: std::process::id(),
                 health: if all.iter().any(broken) { Health::Degraded } else { Health::Ok },
+                not_recorded: self.shared().recording.off(),
                 config: config.file.as_ref().map(|file| file.display().to_string()),
                 socket: None,
                 config_generation: *self.shared().config_generation.borrow(),
@@ -179,6 +207,52 @@ impl Engine {
         // While plugd goes, what is configured is still listed.
         let views = self.plugins().views().await.unwrap_or_default();
         views.into_iter().map(|view| (view.name.clone(), view)).collect()
+    }
+}
+
+/// A plugin as this profile sees it; none where it may use nothing of it.
+fn seen_by(
+    profile: Option<&Profile>,
+    mut plugin: PluginListing,
+    snapshot: &Snapshot,
+) -> Option<PluginListing> {
+    let Some(profile) = profile else { return Some(plugin) };
+    let seen = |id: &OperationId| {
+        snapshot.operation(&id.to_string()).is_some_and(|operation| sees(Some(profile), operation))
+    };
+    plugin.operations.retain(|operation| seen(&operation.id));
+    plugin.quarantined.clear();
+    (!plugin.operations.is_empty()).then_some(plugin)
+}
+
+/// Leaves of a plugin what a profile may use; `operation` is the one that was asked for.
+fn narrow(
+    description: &mut Description,
+    profile: &Profile,
+    operation: Option<&str>,
+) -> Result<(), CallError> {
+    let plugin = description.plugin.name.clone();
+    let id = |declared: &plugd_protocol::Operation| OperationId {
+        plugin: plugin.clone(),
+        operation: declared.name.clone(),
+    };
+    let asked_for = |declared: &&plugd_protocol::Operation| Some(declared.name.as_str()) == operation;
+    if let Some(declared) = description.operations.iter().find(asked_for) {
+        profile.may_use(&id(declared), declared)?;
+    }
+    description.operations.retain(|declared| profile.may_use(&id(declared), declared).is_ok());
+    description
+        .plugin
+        .operations
+        .retain(|listed| description.operations.iter().any(|declared| declared.name == listed.id.operation));
+    description.quarantined.clear();
+    description.plugin.quarantined.clear();
+    match (operation, description.operations.is_empty()) {
+        (None, true) => {
+            let message = format!("{} may use nothing of {plugin}", profile.name());
+            Err(CallError::new(ErrorKind::NotAllowed, message))
+        }
+        (Some(_), _) | (None, false) => Ok(()),
     }
 }
 
@@ -274,6 +348,6 @@ fn wall_clock(moment: Instant) -> UnixMillis {
     since.map_or_else(unix_now, |since| UnixMillis(millis(since)))
 }
 
-fn millis(duration: Duration) -> u64 {
+pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use plugd_contract::export::spelling;
 use plugd_contract::{Contract, SchemaError, nearest};
 use plugd_protocol::error::ErrorKind;
 use plugd_protocol::manifest::{Manifest, Quarantined};
@@ -30,6 +31,8 @@ pub(crate) struct Snapshot {
 struct Names {
     /// By `plugin.operation`.
     operations: HashMap<String, Arc<RegisteredOperation>>,
+    /// By the name in a model's dialect; none where two would have the same.
+    spelled: HashMap<String, Option<Arc<RegisteredOperation>>>,
     /// By bare name.
     bare: HashMap<String, Vec<Arc<RegisteredOperation>>>,
 }
@@ -52,6 +55,8 @@ pub(crate) struct RegisteredOperation {
     pub(crate) operation: Operation,
     pub(crate) plugin_version: Arc<str>,
     contract: OnceLock<Result<Contract, SchemaError>>,
+    /// That of its data, where it declares one.
+    output_contract: OnceLock<Option<Result<Contract, SchemaError>>>,
 }
 
 /// A manifest that is known without running its plugin.
@@ -157,12 +162,8 @@ impl Registered {
         let version: Arc<str> = manifest.version.as_str().into();
         let mut operations = Vec::with_capacity(manifest.operations.len());
         for operation in manifest.operations.clone() {
-            let registered = RegisteredOperation {
-                id: OperationId { plugin: plugin.clone(), operation: operation.name.clone() },
-                operation,
-                plugin_version: Arc::clone(&version),
-                contract: OnceLock::new(),
-            };
+            let id = OperationId { plugin: plugin.clone(), operation: operation.name.clone() };
+            let registered = RegisteredOperation::new(id, operation, Arc::clone(&version));
             match registered.unusable(checked) {
                 None => operations.push(Arc::new(registered)),
                 Some(reason) => manifest.quarantine(registered.id.operation.as_str(), reason),
@@ -172,6 +173,11 @@ impl Registered {
         Ok(Registered { manifest, written, operations, remembered })
     }
 
+    /// What it offers.
+    pub(crate) fn operations(&self) -> &[Arc<RegisteredOperation>] {
+        &self.operations
+    }
+
     /// Whether it is only known from an earlier time.
     pub(crate) fn is_remembered(&self) -> bool {
         self.remembered.load(Ordering::Relaxed)
@@ -179,6 +185,11 @@ impl Registered {
 }
 
 impl RegisteredOperation {
+    pub(crate) fn new(id: OperationId, operation: Operation, plugin_version: Arc<str>) -> RegisteredOperation {
+        let (contract, output_contract) = (OnceLock::new(), OnceLock::new());
+        RegisteredOperation { id, operation, plugin_version, contract, output_contract }
+    }
+
     /// Its schema compiled, at the first use where that was not done before.
     ///
     /// # Errors
@@ -190,6 +201,16 @@ impl RegisteredOperation {
         })
     }
 
+    /// The schema of its data compiled, where it declares one that can be used.
+    pub(crate) fn output_contract(&self) -> Option<&Contract> {
+        self.output_compiled()?.as_ref().ok()
+    }
+
+    fn output_compiled(&self) -> Option<&Result<Contract, SchemaError>> {
+        let compile = || self.operation.output_schema.as_deref().map(Contract::compile);
+        self.output_contract.get_or_init(compile).as_ref()
+    }
+
     fn compiled(&self) -> Result<&Contract, &SchemaError> {
         self.contract.get_or_init(|| Contract::compile(&self.operation.input_schema)).as_ref()
     }
@@ -197,7 +218,11 @@ impl RegisteredOperation {
     /// Why it cannot be offered.
     fn unusable(&self, checked: &Checked) -> Option<String> {
         match checked {
-            Checked::NotYet => self.compiled().err().map(|error| format!("input_schema: {error}")),
+            Checked::NotYet => {
+                let input = self.compiled().err().map(|error| format!("input_schema: {error}"));
+                let output = || self.output_compiled()?.as_ref().err();
+                input.or_else(|| output().map(|error| format!("output_schema: {error}")))
+            }
             Checked::Before(quarantined) => {
                 let own = quarantined.iter().find(|bad| bad.name == self.id.operation.as_str());
                 own.map(|bad| bad.reason.clone())
@@ -212,6 +237,8 @@ impl Snapshot {
             let mut names = Names::default();
             for operation in self.plugins.values().flat_map(|plugin| &plugin.operations) {
                 names.operations.insert(operation.id.to_string(), Arc::clone(operation));
+                let one = Some(Arc::clone(operation));
+                names.spelled.entry(spelling(&operation.id)).and_modify(|known| *known = None).or_insert(one);
                 let bare = names.bare.entry(operation.id.operation.to_string()).or_default();
                 bare.push(Arc::clone(operation));
             }
@@ -229,11 +256,29 @@ impl Snapshot {
         self.names().operations.get(identity)
     }
 
-    /// The only operation of that bare name.
+    /// The operation that is called so in the dialects of models.
+    pub(crate) fn spelled(&self, name: &str) -> Option<&Arc<RegisteredOperation>> {
+        self.names().spelled.get(name)?.as_ref()
+    }
+
+    /// Every operation that can be called, by plugin.
+    pub(crate) fn operations(&self) -> impl Iterator<Item = &Arc<RegisteredOperation>> {
+        self.plugins.values().flat_map(|plugin| &plugin.operations)
+    }
+
+    /// The operation of that spelling, or the only one of that bare name.
+    ///
+    /// A bare name with `__` would look like a spelling of something else, so it is none.
     ///
     /// # Errors
     /// An unknown or an ambiguous operation; nothing is guessed.
     pub(crate) fn bare(&self, name: &str) -> Result<&Arc<RegisteredOperation>, CallError> {
+        if let Some(operation) = self.spelled(name) {
+            return Ok(operation);
+        }
+        if name.contains("__") {
+            return Err(self.unknown(name));
+        }
         match self.names().bare.get(name).map(Vec::as_slice) {
             Some([only]) => Ok(only),
             Some(several) if !several.is_empty() => {
@@ -250,7 +295,11 @@ impl Snapshot {
     pub(crate) fn unknown(&self, name: &str) -> CallError {
         let error = CallError::new(ErrorKind::UnknownOperation, format!("there is no operation {name:?}"));
         let names = self.names();
-        let candidates = names.operations.keys().chain(names.bare.keys()).map(String::as_str);
+        // In the form that was meant, where that can be told.
+        let is_spelling = name.contains("__");
+        let bare = names.bare.keys().filter(|bare| !bare.contains("__"));
+        let spelled = names.spelled.keys().filter(|_| is_spelling);
+        let candidates = names.operations.keys().chain(bare).chain(spelled).map(String::as_str);
         match nearest(name, candidates) {
             Some(near) => {
                 error.hint(format!("did you mean {near}? It was not run; `plugd list` shows what there is"))
@@ -334,6 +383,33 @@ mod tests {
         // A schema that an earlier check let pass is found out at its first use.
         let error = snapshot.operation("two.bad").unwrap().contract().unwrap_err();
         assert!(error.message.starts_with("two.bad is quarantined: input_schema: "), "{}", error.message);
+    }
+
+    #[test]
+    fn r14_every_spelling_leads_to_its_operation_and_a_bare_name_to_no_other() {
+        let registry = Registry::new();
+        let declare = |plugin: &str, operation: &str| {
+            let text = format!(
+                r#"{{"protocol":1,"name":"x","version":"1","operations":[{{"name":"{operation}","input_schema":{{}}}}]}}"#
+            );
+            let declared = registry.look_at(&name(plugin), &RawValue::from_string(text).unwrap()).unwrap();
+            registry.register(&name(plugin), &declared);
+        };
+        declare("a", "b");
+        declare("c", "a__b");
+        declare("a__b", "b");
+        let snapshot = registry.snapshot();
+        for id in ["a.b", "c.a__b", "a__b.b"] {
+            let operation = snapshot.operation(id).unwrap();
+            let spelled = snapshot.spelled(&spelling(&operation.id)).unwrap();
+            assert!(Arc::ptr_eq(operation, spelled), "{id}");
+            assert!(Arc::ptr_eq(operation, snapshot.bare(&spelling(&operation.id)).unwrap()), "{id}");
+        }
+        assert_eq!(snapshot.bare("a__b").unwrap().id.to_string(), "a.b", "the spelling, not the bare name");
+        registry.forget(&name("a"));
+        let error = registry.snapshot().bare("a__b").unwrap_err();
+        assert_eq!(error.code, ErrorKind::UnknownOperation.code());
+        assert_eq!(registry.snapshot().operations().count(), 2);
     }
 
     #[test]

@@ -3,42 +3,17 @@
 //! The files that a manifest was kept for are those of the command. What a program loads besides may
 //! have changed since, and what it declares with it.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use plugd_protocol::error::ErrorKind;
 use plugd_protocol::{CallError, PluginName};
 use plugd_supervisor::driver::Patience;
-use serde_json::value::RawValue;
 
 use crate::config::TIMEOUT_DEFAULT;
 use crate::engine::Engine;
 use crate::failure::not_admitted;
-use crate::pipeline::check;
-use crate::registry::RegisteredOperation;
 
 impl Engine {
-    /// The operation as its plugin declares it, once the arguments fit.
-    ///
-    /// # Errors
-    /// What is wrong with the arguments.
-    pub(crate) async fn checked(
-        &self,
-        operation: Arc<RegisteredOperation>,
-        arguments: &RawValue,
-        deadline: Option<Instant>,
-    ) -> Result<Arc<RegisteredOperation>, CallError> {
-        let Err(error) = check(&operation, arguments) else { return Ok(operation) };
-        if !self.described_anew(&operation.id.plugin, deadline).await {
-            return Err(error);
-        }
-        let snapshot = self.shared().registry.snapshot();
-        let identity = operation.id.to_string();
-        let operation = snapshot.operation(&identity).ok_or_else(|| snapshot.unknown(&identity))?;
-        check(operation, arguments)?;
-        Ok(Arc::clone(operation))
-    }
-
     /// Why a plugin is not described, as an error for a call to it.
     pub(crate) async fn undescribed(&self, plugin: &PluginName) -> CallError {
         let patience =

@@ -9,6 +9,7 @@ use crate::stats::Spread;
 
 pub(crate) const RAW: &str = "raw";
 pub(crate) const ENGINE: &str = "engine";
+pub(crate) const UNRECORDED: &str = "engine, no record";
 pub(crate) const ENGINE_SDK: &str = "engine, SDK plugin";
 pub(crate) const SOCKET: &str = "socket";
 pub(crate) const RMCP_DEFAULT: &str = "rmcp default";

@@ -71,6 +71,8 @@ pub(crate) fn echo_call(plugin: &str, payload: usize) -> CallParams {
     CallParams {
         arguments: Some(RawValue::from_string(arguments).expect("an object of one plain string is JSON")),
         timeout_ms: Some(30_000),
+        // Pages would be what is measured, not the payload.
+        whole: true,
         ..CallParams::new(format!("{plugin}.echo"))
     }
 }

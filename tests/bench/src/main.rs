@@ -14,6 +14,7 @@ mod interrupt;
 mod lives;
 mod peer;
 mod programs;
+mod record;
 mod report;
 mod stats;
 mod suite;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         ["quick"] => quick(),
         ["full"] => full(),
         ["starts"] => starts(),
+        ["record"] => record(),
         // What the bench starts as a fresh process to look at its memory.
         ["rss", plugin] => lives::measure_rss(Path::new(plugin)).map(|kib| println!("{kib}")),
         ["rss-of-a-run", folder] => {
@@ -80,6 +82,15 @@ fn starts() -> io::Result<()> {
     interrupt::watch()?;
     let crowd = suite::measure_crowd(&Programs::find()?.echo_plugin, 5)?;
     println!("{:?} {:?} {:?}", crowd.ratio().median, crowd.ours, crowd.theirs);
+    Ok(())
+}
+
+/// Only the figures of a million recorded calls: for work on those.
+fn record() -> io::Result<()> {
+    interrupt::watch()?;
+    for (name, value) in report::record_figures(&record::measure(5)?) {
+        println!("{name}: {value}");
+    }
     Ok(())
 }
 

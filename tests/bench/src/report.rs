@@ -3,14 +3,15 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use crate::contender::{ENGINE, ENGINE_SDK, Pair, RAW, RMCP_BEST, RMCP_DEFAULT, SOCKET};
+use crate::contender::{ENGINE, ENGINE_SDK, Pair, RAW, RMCP_BEST, RMCP_DEFAULT, SOCKET, UNRECORDED};
 use crate::crowd::CROWD;
 use crate::facts::Facts;
 use crate::lives::MANY;
+use crate::record::{MILLION, Record};
 use crate::stats::{Spread, three_digits};
 use crate::suite::{Findings, MANY_IN_FLIGHT, PAYLOADS, Plan, alone, crowded};
 
-const CONTENDERS: [&str; 6] = [RAW, ENGINE, ENGINE_SDK, SOCKET, RMCP_DEFAULT, RMCP_BEST];
+const CONTENDERS: [&str; 7] = [RAW, ENGINE, UNRECORDED, ENGINE_SDK, SOCKET, RMCP_DEFAULT, RMCP_BEST];
 
 /// The figures that programs watch, by name; each is a median.
 pub(crate) fn main_figures(findings: &Findings) -> Vec<(&'static str, String)> {
@@ -18,6 +19,8 @@ pub(crate) fn main_figures(findings: &Findings) -> Vec<(&'static str, String)> {
         ("engine_32b_vs_raw", round_trip_ratio(findings, ENGINE, 32)),
         ("engine_1mib_vs_raw", round_trip_ratio(findings, ENGINE, 1024 * 1024)),
         ("engine_64_inflight_vs_rmcp_default", rate_ratio(findings, ENGINE, 32)),
+        ("engine_32b_vs_unrecorded", recording_alone(findings)),
+        ("engine_64_inflight_vs_unrecorded", recording_crowded(findings)),
         ("socket_32b_vs_two_raw_hops", two_hops_ratio(findings)),
         ("cli_call_vs_curl", Some(findings.command.ratio())),
         ("crash_to_answer_vs_spawn", Some(findings.crash.ratio())),
@@ -32,7 +35,21 @@ pub(crate) fn main_figures(findings: &Findings) -> Vec<(&'static str, String)> {
         .map(|(name, spread)| {
             (name, spread.map_or("unknown".to_owned(), |spread| format!("{:.2}", spread.median)))
         })
+        .chain(findings.record.iter().flat_map(record_figures))
         .collect()
+}
+
+/// The figures of a million recorded calls; those in milliseconds are medians.
+pub(crate) fn record_figures(record: &Record) -> Vec<(&'static str, String)> {
+    let median = |values: &[f64]| three_digits(Spread::of(values).median);
+    vec![
+        ("million_calls_list_ms", median(&record.list)),
+        ("million_calls_show_ms", median(&record.show)),
+        ("million_calls_stats_ms", median(&record.stats)),
+        ("million_open_ms", median(&record.open)),
+        ("million_file_mib", three_digits(record.file_mib)),
+        ("record_rows_per_second", median(&record.rows_per_second)),
+    ]
 }
 
 /// The whole page.
@@ -43,6 +60,7 @@ pub(crate) fn page(findings: &Findings, plan: &Plan, facts: &Facts, took: Durati
         round_trips(findings),
         rates(findings),
         lives(findings),
+        findings.record.as_ref().map(record).unwrap_or_default(),
         method(plan),
     ];
     parts.join("\n")
@@ -144,8 +162,33 @@ fn lives(findings: &Findings) -> String {
     text
 }
 
+fn record(record: &Record) -> String {
+    let Record { list, show, stats, open, file_mib, rows_per_second } = record;
+    let mut text = "## A million recorded calls\n\n| what | ms |\n|---|---|\n".to_owned();
+    let times = [
+        ("to open the file and take a row", open),
+        ("to open it and list calls, the slowest of seven filters", list),
+        ("to open it and show one call", show),
+        ("to open it and give the statistics of 20 days", stats),
+    ];
+    for (what, times) in times {
+        row(&mut text, &[what.to_owned(), Spread::of(times).to_string()]);
+    }
+    let _ = writeln!(
+        text,
+        "\nThe file has {} MiB: a row of {} bytes with all that belongs to it. One task alone records {} rows a \
+         second, until all are in the file.",
+        three_digits(*file_mib),
+        three_digits(file_mib * 1024.0 * 1024.0 / MILLION as f64),
+        Spread::of(rows_per_second),
+    );
+    text
+}
+
 fn method(plan: &Plan) -> String {
-    let Plan { call_repetitions, slice, life_repetitions, crowd_repetitions, each, .. } = plan;
+    let Plan {
+        call_repetitions, slice, life_repetitions, crowd_repetitions, record_repetitions, each, ..
+    } = plan;
     let slice_ms = slice.as_millis();
     format!(
         "## How it is measured\n\n\
@@ -176,6 +219,8 @@ fn method(plan: &Plan) -> String {
          plugins that have answered one call and idle, per plugin. For a run alone, all of them have run \
          before and were stopped, what is kept of events is full and what the allocator had in hand is \
          used up; then the growth is taken from 10 to 110 running plugins.\n\
+         - The record: calls of 40 operations, spread over 29 days, with some 90 bytes of arguments, 60 to 700 \
+         of data and a summary; {record_repetitions} repetitions. The file is in the kernel's memory.\n\
          - A virtual machine may change its speed by 1.4 at any moment, within a repetition too. Taking \
          turns keeps most of that out of the ratios, not all.\n"
     )
@@ -189,6 +234,18 @@ fn round_trip_ratio(findings: &Findings, name: &'static str, payload: usize) -> 
 fn rate_ratio(findings: &Findings, name: &'static str, payload: usize) -> Option<Spread> {
     let case = crowded(payload);
     ratio(&findings.samples.per_second(name, case), &findings.samples.per_second(RMCP_DEFAULT, case))
+}
+
+/// A round trip that is recorded by one that is not.
+fn recording_alone(findings: &Findings) -> Option<Spread> {
+    let p50 = |name| findings.samples.p50_us(name, alone(32));
+    ratio(&p50(ENGINE), &p50(UNRECORDED))
+}
+
+/// The rate of calls that are recorded by that of calls that are not.
+fn recording_crowded(findings: &Findings) -> Option<Spread> {
+    let rate = |name| findings.samples.per_second(name, crowded(32));
+    ratio(&rate(ENGINE), &rate(UNRECORDED))
 }
 
 fn two_hops_ratio(findings: &Findings) -> Option<Spread> {
@@ -237,10 +294,12 @@ mod tests {
             |name, case, p50_us, per_second| samples.add(name, case, Figures { p50_us, per_second });
         add(RAW, alone(32), 10.0, 1.0);
         add(ENGINE, alone(32), 15.0, 1.0);
+        add(UNRECORDED, alone(32), 10.0, 1.0);
         add(SOCKET, alone(32), 60.0, 1.0);
         add(RAW, alone(1024 * 1024), 100.0, 1.0);
         add(ENGINE, alone(1024 * 1024), 250.0, 1.0);
         add(ENGINE, crowded(32), 1.0, 300.0);
+        add(UNRECORDED, crowded(32), 1.0, 400.0);
         add(RMCP_DEFAULT, crowded(32), 1.0, 10.0);
         let pair = |ours, theirs| Pair { ours: vec![ours], theirs: vec![theirs] };
         let findings = Findings {
@@ -252,6 +311,14 @@ mod tests {
             known: pair(1.0, 4.0),
             rss_kib: vec![40.0, 42.0, 41.0],
             run_rss_kib: vec![12.0],
+            record: Some(Record {
+                list: vec![9.0],
+                show: vec![3.0],
+                stats: vec![20.0],
+                open: vec![2.0],
+                file_mib: 700.0,
+                rows_per_second: vec![100_000.0],
+            }),
         };
         let lines: Vec<String> =
             main_figures(&findings).iter().map(|(name, value)| format!("{name}: {value}")).collect();
@@ -259,6 +326,8 @@ mod tests {
             "engine_32b_vs_raw: 1.50",
             "engine_1mib_vs_raw: 2.50",
             "engine_64_inflight_vs_rmcp_default: 30.00",
+            "engine_32b_vs_unrecorded: 1.50",
+            "engine_64_inflight_vs_unrecorded: 0.75",
             "socket_32b_vs_two_raw_hops: 3.00",
             "cli_call_vs_curl: 0.75",
             "crash_to_answer_vs_spawn: 1.40",
@@ -267,6 +336,12 @@ mod tests {
             "start_500_cached: 0.25",
             "rss_per_idle_plugin_kib: 41.00",
             "rss_running_idle_vs_not_running_kib: 12.00",
+            "million_calls_list_ms: 9.00",
+            "million_calls_show_ms: 3.00",
+            "million_calls_stats_ms: 20.0",
+            "million_open_ms: 2.00",
+            "million_file_mib: 700",
+            "record_rows_per_second: 100000",
         ];
         assert_eq!(lines, expected);
     }

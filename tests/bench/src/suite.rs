@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::bare::{self, Raw};
 use crate::contender::{
-    Case, Contender, ENGINE, ENGINE_SDK, Heat, Pair, RAW, RMCP_BEST, RMCP_DEFAULT, SOCKET, Samples,
+    Case, Contender, ENGINE, ENGINE_SDK, Heat, Pair, RAW, RMCP_BEST, RMCP_DEFAULT, SOCKET, Samples, UNRECORDED,
     take_turns,
 };
 use crate::crowd::{self, CROWD, Known};
@@ -16,6 +16,7 @@ use crate::host::{EngineEcho, Host, plugin_config};
 use crate::lives::{self, Victim};
 use crate::peer::Peer;
 use crate::programs::Programs;
+use crate::record::{self, Record};
 
 /// The payloads, in bytes.
 pub(crate) const PAYLOADS: [usize; 4] = [32, 1024, 64 * 1024, 1024 * 1024];
@@ -34,6 +35,8 @@ pub(crate) struct Plan {
     pub(crate) life_repetitions: usize,
     /// Repetitions of what hundreds of plugins do.
     pub(crate) crowd_repetitions: usize,
+    /// Repetitions of questions to a million recorded calls; none, and they are not recorded.
+    pub(crate) record_repetitions: usize,
     /// How often a command, a crash and a start is timed in each of them.
     pub(crate) each: usize,
 }
@@ -55,6 +58,8 @@ pub(crate) struct Findings {
     pub(crate) rss_kib: Vec<f64>,
     /// Host memory of an idle run alone, in KiB.
     pub(crate) run_rss_kib: Vec<f64>,
+    /// A million recorded calls, where they were.
+    pub(crate) record: Option<Record>,
 }
 
 pub(crate) const fn alone(payload: usize) -> Case {
@@ -69,9 +74,9 @@ impl Plan {
     /// Only the figures that programs watch.
     pub(crate) fn quick() -> Plan {
         let heats = vec![
-            Heat { case: alone(32), contenders: vec![RAW, ENGINE, SOCKET] },
+            Heat { case: alone(32), contenders: vec![RAW, ENGINE, UNRECORDED, SOCKET] },
             Heat { case: alone(1024 * 1024), contenders: vec![RAW, ENGINE] },
-            Heat { case: crowded(32), contenders: vec![ENGINE, RMCP_DEFAULT] },
+            Heat { case: crowded(32), contenders: vec![ENGINE, UNRECORDED, RMCP_DEFAULT] },
         ];
         Plan {
             heats,
@@ -79,13 +84,14 @@ impl Plan {
             slice: Duration::from_millis(150),
             life_repetitions: 7,
             crowd_repetitions: 3,
+            record_repetitions: 0,
             each: 11,
         }
     }
 
     /// Everyone in every case.
     pub(crate) fn full() -> Plan {
-        let everyone = vec![RAW, ENGINE, ENGINE_SDK, SOCKET, RMCP_DEFAULT, RMCP_BEST];
+        let everyone = vec![RAW, ENGINE, UNRECORDED, ENGINE_SDK, SOCKET, RMCP_DEFAULT, RMCP_BEST];
         let cases = PAYLOADS.map(alone).into_iter().chain(PAYLOADS.map(crowded));
         let heats = cases.map(|case| Heat { case, contenders: everyone.clone() }).collect();
         Plan {
@@ -94,6 +100,7 @@ impl Plan {
             slice: Duration::from_millis(300),
             life_repetitions: 9,
             crowd_repetitions: 5,
+            record_repetitions: 9,
             each: 15,
         }
     }
@@ -146,7 +153,11 @@ pub(crate) fn measure(plan: &Plan, programs: &Programs) -> io::Result<Findings> 
     )?;
     let rss_kib = lives::rss_per_idle_plugin_kib(plugin, repetitions)?;
     let run_rss_kib = crowd::rss_running_idle_kib(plugin, repetitions)?;
-    Ok(Findings { samples, command, crash, many_starts, crowd, known, rss_kib, run_rss_kib })
+    let record = match plan.record_repetitions {
+        0 => None,
+        repetitions => Some(record::measure(repetitions)?),
+    };
+    Ok(Findings { samples, command, crash, many_starts, crowd, known, rss_kib, run_rss_kib, record })
 }
 
 /// Hundreds of plugins started and answered.
@@ -171,9 +182,11 @@ fn enter(plan: &Plan, programs: &Programs, daemon: &Rc<Daemon>) -> io::Result<Ve
         "concurrency = 64\n".to_owned(),
     ];
     let host = Rc::new(Host::open(&config.concat())?);
+    let unrecorded = Rc::new(Host::open(&["[record]\nenabled = false\n", &config.concat()].concat())?);
     let mut contenders: Vec<Box<dyn Contender>> = vec![
         Box::new(Raw::start(&programs.raw_echo)?),
         Box::new(EngineEcho { name: ENGINE, host: Rc::clone(&host), plugin: "echo" }),
+        Box::new(EngineEcho { name: UNRECORDED, host: unrecorded, plugin: "echo" }),
         Box::new(EngineEcho { name: ENGINE_SDK, host, plugin: "sdk" }),
         Box::new(Socket::connect(Rc::clone(daemon))?),
     ];

@@ -14,5 +14,6 @@ mod orphans;
 mod payloads;
 mod reload;
 mod restart;
+mod security;
 mod timeouts;
 mod wire;

@@ -4,7 +4,8 @@ use plugd_tests::Sandbox;
 
 const PLUGINS: &str = r#"
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
-OPERATIONS = [{"name": name, "input_schema": SCHEMA} for name in ("echo", "fail", "hang", "die")]
+OPERATIONS = [{"name": name, "input_schema": SCHEMA, "effects": {"destructive": name == "wipe"}}
+    for name in ("echo", "fail", "hang", "die", "wipe")]
 
 
 def handle(operation, arguments, params):
@@ -22,7 +23,7 @@ fn every_exit_code_means_what_the_help_says() {
     let sandbox = Sandbox::new("");
     let table = sandbox.python("p", PLUGINS) + "cancel_grace = \"100ms\"\n";
     let off = sandbox.python("off", "") + "enabled = false\n";
-    sandbox.configure(&format!("{table}{off}"));
+    sandbox.configure(&format!("{table}{off}[callers.ci]\nallow = [\"p.echo\"]\n"));
     let without: &[(&[&str], i32)] = &[
         (&["status"], 9),
         (&["stop", "p"], 9),
@@ -53,6 +54,13 @@ fn every_exit_code_means_what_the_help_says() {
         (&["call", "p.hang", "--timeout", "200ms"], 5),
         (&["call", "p.die"], 6),
         (&["call", "off.echo"], 6),
+        (&["--as", "ci", "call", "p.wipe"], 7),
+        (&["call", "p.wipe"], 8),
+        (&["call", "p.wipe", "--yes"], 0),
+        (&["calls", "show", "0193d6f8-54a1-7c3e-9a41-2f0c7f6f7b10"], 4),
+        (&["result", "0193d6f8-54a1-7c3e-9a41-2f0c7f6f7b10"], 4),
+        (&["jobs", "wait", "0193d6f8-54a1-7c3e-9a41-2f0c7f6f7b10"], 4),
+        (&["answer", "no-such-token", "--yes"], 4),
         (&["start", "off"], 6),
         (&["--socket", "run/plugd.sock", "status"], 0),
         (&["--socket", "run/nobody.sock", "status"], 9),

@@ -177,7 +177,8 @@ MANIFEST = {"version": "1.0.0", "description": EVIL}
 OPERATIONS = [{"name": name, "title": EVIL, "description": EVIL, "when_to_use": EVIL, "when_not_to_use": EVIL,
                "examples": [EVIL], "category": EVIL,
                "input_schema": {"type": "object", "properties": {"a" + EVIL: {"type": "string", "description": EVIL, "default": EVIL}}}}
-              for name in ("echo", "fail")]
+              for name in ("echo", "fail")] + [{"name": "wipe", "effects": {"destructive": True}, "input_schema": {}},
+    {"name": "lack", "input_schema": {"type": "object", "properties": {"b": {"type": "string", "description": EVIL}}, "required": ["b"]}}]
 
 
 def handle(operation, arguments, params):
@@ -198,7 +199,12 @@ fn what_a_plugin_writes_never_reaches_a_terminal_as_it_is() {
     let commands: &[&[&str]] = &[
         &["call", "hostile.echo"],
         &["call", "hostile.fail"],
+        &["call", "hostile.wipe", "x=\u{1b}[2J"],
+        &["call", "hostile.lack"],
+        &["call", "hostile.echo", "--explain"],
         &["call", "broken.echo"],
+        &["calls"],
+        &["calls", "--stats"],
         &["list"],
         &["describe", "hostile"],
         &["describe", "hostile.echo"],
@@ -213,7 +219,7 @@ fn what_a_plugin_writes_never_reaches_a_terminal_as_it_is() {
         &["call", "hostile.echo", "\u{1b}[31mx=1"],
         &["start", "broken"],
     ];
-    for words in commands {
+    let check = |words: &[&str]| {
         let ran = daemon.plugd(words);
         for text in [&ran.stdout, &ran.stderr] {
             let active = text.chars().find(|character| {
@@ -223,6 +229,11 @@ fn what_a_plugin_writes_never_reaches_a_terminal_as_it_is() {
             assert_eq!(active, None, "{words:?}: {text:?}");
         }
         assert!(!ran.stdout.is_empty() || !ran.stderr.is_empty(), "{words:?}");
+    };
+    commands.iter().for_each(|words| check(words));
+    let recorded = daemon.json(&["calls"]);
+    for call in recorded["calls"].as_array().expect("a list") {
+        check(&["calls", "show", call["call_id"].as_str().expect("an id")]);
     }
     daemon.stop();
 }

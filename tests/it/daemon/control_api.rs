@@ -12,6 +12,15 @@ use serde_json::{Value, json};
 /// Every method, as the documentation lists them.
 const METHODS: &[&str] = &[
     "call",
+    "call.explain",
+    "calls",
+    "calls.show",
+    "calls.stats",
+    "jobs",
+    "jobs.wait",
+    "result",
+    "tools",
+    "lint",
     "cancel",
     "status",
     "list",
@@ -47,7 +56,7 @@ fn echo() -> Sandbox {
 }
 
 /// Posts a body, written by hand, and reads status line and answer.
-fn post(sandbox: &Sandbox, body: &str) -> (String, Value) {
+pub(super) fn post(sandbox: &Sandbox, body: &str) -> (String, Value) {
     let mut stream = UnixStream::connect(sandbox.socket()).expect("the daemon is reachable");
     let head = format!(
         "POST / HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
@@ -61,7 +70,7 @@ fn post(sandbox: &Sandbox, body: &str) -> (String, Value) {
     (status, serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}")))
 }
 
-fn request(sandbox: &Sandbox, method: &str, params: Value) -> Value {
+pub(super) fn request(sandbox: &Sandbox, method: &str, params: Value) -> Value {
     let (status, answer) =
         post(sandbox, &json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params}).to_string());
     assert!(status.contains(" 200 "), "{status}");

@@ -18,8 +18,9 @@ use crate::render;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Takes an executable, a folder with a plugin.toml (which is read once, now), a program on PATH, or the
-name of a plugin that was removed. It is kept, and there again when plugd starts anew. Exits 6 if it
-cannot be described; it stays added. Works with and without a daemon.
+name of a plugin that was removed. It is kept, and there again when plugd starts anew. Ends by showing
+what each operation is called by models. Exits 6 if it cannot be described, or an operation cannot
+be called; it stays added. Works with and without a daemon.
 
 Examples:
   plugd add ./greet.py
@@ -58,8 +59,8 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let place = place(context);
     let shown = added.and_then(|report| {
         context.output.report(&report, |paint| render::added(&report, place.as_deref(), paint))?;
-        Ok(match report.plugin.state {
-            PluginState::Failed | PluginState::Disabled | PluginState::Backoff => PLUGIN_UNAVAILABLE,
+        let up = match report.plugin.state {
+            PluginState::Failed | PluginState::Disabled | PluginState::Backoff => false,
             PluginState::Registered
             | PluginState::Starting
             | PluginState::Ready
@@ -67,8 +68,10 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
             | PluginState::Idle
             | PluginState::Blocked
             | PluginState::Stopping
-            | PluginState::Stopped => 0,
-        })
+            | PluginState::Stopped => true,
+        };
+        let callable = report.exported.iter().all(|exported| exported.unreachable.is_none());
+        Ok(if up && callable { 0 } else { PLUGIN_UNAVAILABLE })
     });
     runtime.finish().await;
     shown
@@ -133,6 +136,13 @@ fn params(args: Args) -> Result<AddParams, Failure> {
         None => PluginName::new(&stem)
             .map_err(|error| Failure::usage(format!("{error}: give it another one with --name")))?,
     };
+    Ok(AddParams { name, plugin })
+}
+
+/// An executable, or a folder with a plugin.toml, under the name that its path suggests.
+pub(super) fn of_path(path: &Path) -> Result<AddParams, Failure> {
+    let (stem, plugin) = by_path(path, &[])?;
+    let name = PluginName::new(&stem).map_err(|error| Failure::usage(error.to_string()))?;
     Ok(AddParams { name, plugin })
 }
 

@@ -1,23 +1,28 @@
-//! `plugd answer`: answers what a call asks, from anywhere.
+//! `plugd answer`: answers what a call asks, from anywhere, and carries on one that waited for nobody.
 
-use plugd_protocol::control::AnswerParams;
-use serde_json::Map;
+use plugd_engine::Opening;
+use plugd_protocol::control::{AnswerParams, AnswerReport};
+use plugd_protocol::{CallResult, Status};
 
+use super::jobs;
 use crate::arguments::Arguments;
+use crate::attend::{self, attend};
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::runtime::Runtime;
 
 /// Answer what a call asks
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A call that asks shows its token; `plugd events` has it, too. A token is good for one answer, and
-only while its call waits: exits 4 otherwise, and 3 where the answer does not fit.
+A call that waits for an answer shows its token; `plugd events` has it, too. One that stopped with
+exit code 8 gave a token: it is carried on, and this ends as the call would have. A token is good for
+one answer, and for a time: exits 4 otherwise, and 3 where the answer does not fit. A no exits 7.
 
 Examples:
   plugd answer 9d1a4c0e-6a57-4b8e-8f0e-0d8f4b1f6a11 yes
   plugd answer 9d1a4c0e-6a57-4b8e-8f0e-0d8f4b1f6a11 name=Ada count:=3
-  plugd answer 9d1a4c0e-6a57-4b8e-8f0e-0d8f4b1f6a11 password=@secret.txt
-  plugd answer 9d1a4c0e-6a57-4b8e-8f0e-0d8f4b1f6a11 --decline")]
+  plugd answer 9d1a4c0e-6a57-4b8e-8f0e-0d8f4b1f6a11 password=@secret.txt --yes
+  plugd answer 9d1a4c0e-6a57-4b8e-8f0e-0d8f4b1f6a11 --no")]
 pub(crate) struct Args {
     /// The question's token
     token: String,
@@ -27,57 +32,129 @@ pub(crate) struct Args {
     /// All answers as one JSON object: text, @file, or - for stdin
     #[arg(long, value_name = "JSON")]
     json: Option<String>,
-    /// Give no answer; the plugin is told so
-    #[arg(long, conflicts_with_all = ["words", "json"])]
+    /// Agree to what the call does
+    #[arg(long, short)]
+    yes: bool,
+    /// Say no, or give no answer; a plugin that asked is told so
+    #[arg(long, visible_alias = "no", conflicts_with_all = ["words", "json", "yes"])]
     decline: bool,
+    /// Ask nothing else at this terminal
+    #[arg(long)]
+    no_ask: bool,
 }
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
-    let declined = args.decline;
-    let report = context.daemon().await?.answer(&params(args)?).await?;
-    context.output.report(&report, |_| {
-        let done = if declined { "declined" } else { "answered" };
-        format!("{done}: call {} goes on\n", crate::render::visible(report.call_id.as_str()))
-    })?;
-    Ok(0)
-}
-
-fn params(args: Args) -> Result<AnswerParams, Failure> {
-    let mut params =
-        AnswerParams { token: args.token, answers: Map::new(), answer: None, decline: args.decline };
-    match args.words.as_slice() {
-        [] if args.json.is_none() && !args.decline => {
-            return Err(Failure::usage("no answer: expected a value, name=value or --decline"));
+    let (declined, may_ask) = (args.decline, !args.no_ask);
+    let given = Given::of(&args)?;
+    let runtime = context.runtime(Opening::OnDemand).await?;
+    let params = match given.params(args, &runtime).await {
+        Ok(params) => params,
+        Err(failure) => {
+            runtime.finish().await;
+            return Err(failure);
         }
-        [value] if args.json.is_none() && !value.contains('=') && !value.starts_with('@') => {
-            params.answer = Some(value.as_str().into());
+    };
+    let answered = attend(&runtime, may_ask, context, async |reach| {
+        runtime.answer(AnswerParams { can_ask: reach.can_ask, ..params }, reach.asker).await
+    });
+    match answered.await {
+        Some(Ok(AnswerReport { call_id, result: Some(result) })) => {
+            let background = result.status == Status::Pending && matches!(runtime, Runtime::Embedded { .. });
+            // A job of an engine in this process would end with it.
+            let result =
+                if background { jobs::until_its_end(&call_id, None, &runtime).await? } else { result };
+            let code = result.exit_code();
+            show(&result, runtime, context).await.map(|()| code)
         }
-        words => {
-            let json = Arguments::read(words, args.json.as_deref())?.into_json(None)?;
-            params.answers = serde_json::from_str(json.get())
-                .map_err(|error| Failure::unreadable_arguments(error.to_string()))?;
+        Some(Ok(report)) => {
+            let shown = context.output.report(&report, |_| {
+                let done = if declined { "declined" } else { "answered" };
+                format!("{done}: call {} goes on\n", crate::render::visible(report.call_id.as_str()))
+            });
+            runtime.finish().await;
+            shown.map(|()| 0)
+        }
+        Some(Err(failure)) => {
+            runtime.finish().await;
+            Err(failure)
+        }
+        None => {
+            let (result, code) = attend::result_of(None, None);
+            show(&result, runtime, context).await.map(|()| code)
         }
     }
-    Ok(params)
+}
+
+async fn show(result: &CallResult, runtime: Runtime, context: &Context) -> Result<(), Failure> {
+    let shown = attend::show(result, context);
+    attend::finish(result, runtime, context).await;
+    shown
+}
+
+/// What was written, before anything of it is fetched.
+#[derive(Debug)]
+enum Given {
+    /// A no, or a yes and nothing else.
+    Nothing,
+    /// The answer to the one question there is.
+    One(String),
+    /// Answers by name.
+    Named(Arguments),
+}
+
+impl Given {
+    fn of(args: &Args) -> Result<Given, Failure> {
+        match args.words.as_slice() {
+            [] if args.json.is_none() => match args.decline || args.yes {
+                true => Ok(Given::Nothing),
+                false => Err(Failure::usage("no answer: expected a value, name=value, --yes or --decline")),
+            },
+            [value] if args.json.is_none() && !value.contains('=') && !value.starts_with('@') => {
+                Ok(Given::One(value.clone()))
+            }
+            words => Ok(Given::Named(Arguments::read(words, args.json.as_deref())?)),
+        }
+    }
+
+    async fn params(self, args: Args, runtime: &Runtime) -> Result<AnswerParams, Failure> {
+        let mut params =
+            AnswerParams { decline: args.decline, confirm: args.yes, ..AnswerParams::new(args.token) };
+        match self {
+            Given::Nothing => {}
+            Given::One(value) => params.answer = Some(value.into()),
+            Given::Named(arguments) => {
+                let json = arguments.fetch(runtime).await?.into_json(None)?;
+                params.answers = serde_json::from_str(json.get())
+                    .map_err(|error| Failure::unreadable_arguments(error.to_string()))?;
+            }
+        }
+        Ok(params)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use clap::Parser;
 
-    fn read(words: &[&str], decline: bool) -> Result<Value, Failure> {
-        let words = words.iter().map(ToString::to_string).collect();
-        let params = params(Args { token: "t".into(), words, json: None, decline })?;
-        Ok(serde_json::to_value(params).unwrap())
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn read(words: &[&str]) -> Result<Given, Failure> {
+        Given::of(&Line::try_parse_from([&["answer", "t"], words].concat()).unwrap().args)
     }
 
     #[test]
     fn one_value_needs_no_name() {
-        let sent = |words: &[&str]| read(words, false).unwrap();
-        assert_eq!(sent(&["yes"]), json!({"token": "t", "answers": {}, "answer": "yes"}));
-        assert_eq!(sent(&["a=1", "b:=2"]), json!({"token": "t", "answers": {"a": "1", "b": 2}}));
-        assert_eq!(read(&[], true).unwrap(), json!({"token": "t", "answers": {}, "decline": true}));
-        assert_eq!(read(&[], false).unwrap_err().exit, 2);
+        assert!(matches!(read(&["yes"]), Ok(Given::One(value)) if value == "yes"));
+        assert!(matches!(read(&["a=1", "b:=2"]), Ok(Given::Named(_))));
+        assert!(matches!(read(&["a=1", "--yes"]), Ok(Given::Named(_))));
+        for alone in ["--decline", "--no", "--yes"] {
+            assert!(matches!(read(&[alone]), Ok(Given::Nothing)), "{alone}");
+        }
+        assert_eq!(read(&[]).unwrap_err().exit, 2);
     }
 }

@@ -6,18 +6,16 @@ use std::time::{Duration, Instant};
 use plugd_daemon::client::CONNECT_TIMEOUT;
 use plugd_engine::Opening;
 use plugd_protocol::control::{CallParams, DescribeParams};
-use plugd_protocol::error::ErrorClass;
-use plugd_protocol::result::Meta;
-use plugd_protocol::{CallError, CallResult, ErrorKind, OperationId, Outcome, Status};
+use plugd_protocol::{OperationId, Status};
 use serde_json::value::RawValue;
 
 use crate::arguments::Arguments;
-use crate::ask::{self, Prompter};
+use crate::attend::{self, attend};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Format;
 use crate::render;
-use crate::runtime::{Runtime, interrupted};
+use crate::runtime::Runtime;
 use crate::settings;
 
 /// Run an operation
@@ -29,13 +27,20 @@ Arguments:
   key=@file     a file's text                key:=@file   a file's JSON
   @file, @-     a JSON object with all arguments, from a file or stdin
   --json        the same as text, from @file, or from stdin with -
+  @call:ID/pointer, in place of a file, is a part of an earlier call's result
+
+What is missing, and what destroys something, is asked at a terminal. Elsewhere the call stops with
+exit code 8 and a token: `plugd answer` carries it on, --yes agrees beforehand.
 
 Examples:
   plugd call greet.hello name=Ada
   plugd call archive.search words=tax limit:=3 --timeout 5s
+  plugd call mail.send to=ada@example.org text=@letter.txt --yes --key letter-17
   echo '{\"words\":\"tax\"}' | plugd call archive.search --json -
-  plugd call ./plugin.py greet name=Ada      no configuration, no daemon
-  plugd call logs.search pattern=@query.txt --output json")]
+  plugd call orders.query --output data | plugd call report.make orders:=@-
+  plugd call report.make orders:=@call:0193d6f8-54a1-7c3e-9a41-2f0c7f6f7b10/orders
+  plugd call archive.search words=tax --explain      what would run, and with what
+  plugd call ./plugin.py greet name=Ada              no configuration, no daemon")]
 pub(crate) struct Args {
     /// plugin.operation, a bare operation name, or the path of an executable
     #[arg(value_name = "OPERATION")]
@@ -52,19 +57,31 @@ pub(crate) struct Args {
     /// The session the call belongs to
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// Do not put questions of the plugin to this terminal
+    /// A name for this very call: the same key runs once, a repeat gets the same answer
+    #[arg(long, value_name = "KEY")]
+    pub(crate) key: Option<String>,
+    /// Agree to what the call does
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    /// Ask nothing at this terminal
     #[arg(long)]
     pub(crate) no_ask: bool,
+    /// Wait for the end of a long-running operation, rather than get a job
+    #[arg(long)]
+    pub(crate) wait: bool,
+    /// The whole result, however large; so it is under --output json and data
+    #[arg(long)]
+    pub(crate) whole: bool,
+    /// A large result page by page, also under --output json and data
+    #[arg(long, conflicts_with = "whole")]
+    pub(crate) page: bool,
+    /// Say what would run, with what, and what comes before it; run nothing
+    #[arg(long)]
+    pub(crate) explain: bool,
 }
-
-/// Starting took so long that a daemon would be felt.
-const SLOW_START: Duration = Duration::from_secs(1);
 
 /// A daemon has so much more than the call's own time to take the connection.
 const CONNECTING: Duration = Duration::from_secs(2);
-
-/// The exit code after Ctrl-C.
-const INTERRUPTED: u8 = 130;
 
 /// What is to be called: an operation of the configured plugins, or of one executable.
 struct Target<'a> {
@@ -74,26 +91,35 @@ struct Target<'a> {
 }
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
-    let (result, code, runtime) = match begin(&args, context).await {
-        Ok((params, runtime)) => {
-            let asks = !args.no_ask && ask::somebody_is_there();
-            let (result, code) = call(params, &runtime, asks).await;
-            (result, code, Some(runtime))
-        }
+    if args.explain {
+        return explain(&args, context).await;
+    }
+    let (params, runtime) = match begin(&args, context).await {
+        Ok(begun) => begun,
         Err(failure) => {
-            let code = failure.exit;
-            (ended(Status::Error, failure.error, None), code, None)
+            attend::show(&attend::failed(Status::Error, failure.error, None), context)?;
+            return Ok(failure.exit);
         }
     };
-    let shown = show(&result, context);
-    if let Some(runtime) = runtime {
-        advise(&result, &runtime, context);
-        match result.error.as_ref().map(CallError::class) {
-            Some(ErrorClass::Time) => runtime.finish_soon().await,
-            _ => runtime.finish().await,
-        }
-    }
+    let operation = OperationId::parse(&params.operation).ok();
+    let ended = attend(&runtime, !args.no_ask, context, async |reach| {
+        runtime.call(CallParams { can_ask: reach.can_ask, ..params }, reach.asker).await
+    });
+    let (result, code) = attend::result_of(ended.await, operation);
+    let shown = attend::show(&result, context);
+    attend::finish(&result, runtime, context).await;
     shown.map(|()| code)
+}
+
+/// What the call would do.
+async fn explain(args: &Args, context: &Context) -> Result<u8, Failure> {
+    let (params, runtime) = begin(args, context).await?;
+    let shown = match runtime.explain(params).await {
+        Ok(report) => context.output.report(&report, |paint| render::explanation(&report, paint)),
+        Err(failure) => Err(failure),
+    };
+    runtime.finish().await;
+    shown.map(|()| 0)
 }
 
 /// Everything up to the call itself.
@@ -112,26 +138,52 @@ async fn begin(args: &Args, context: &Context) -> Result<(CallParams, Runtime), 
             context.runtime_within(time, Opening::OnDemand).await?
         }
     };
-    let operation = target.operation.to_owned();
+    match params(args, target.operation, arguments, &runtime, context).await {
+        Ok(params) => Ok((params, runtime)),
+        Err(failure) => {
+            runtime.finish().await;
+            Err(failure)
+        }
+    }
+}
+
+async fn params(
+    args: &Args,
+    operation: &str,
+    arguments: Arguments,
+    runtime: &Runtime,
+    context: &Context,
+) -> Result<CallParams, Failure> {
     let asked = Instant::now();
+    let arguments = arguments.fetch(runtime).await?;
+    let caller = context.global.caller.clone();
     let schema = match arguments.need_schema() {
-        true => input_schema(&operation, &runtime, args.timeout).await,
+        true => {
+            let params = DescribeParams { caller: caller.clone(), ..DescribeParams::new(operation) };
+            input_schema(&params, runtime, args.timeout).await
+        }
         false => None,
     };
-    // Where the schema took all the time there was, nothing is left for the call.
+    // Where that took all the time there was, nothing is left for the call.
     let left = |timeout: Duration| {
         if timeout.is_zero() || asked.elapsed() < timeout { timeout } else { Duration::from_millis(1) }
     };
     let timeout = args.timeout.map(left);
-    let params = CallParams {
+    let for_people = context.output.format == Format::Text;
+    Ok(CallParams {
         arguments: Some(arguments.into_json(schema.as_deref())?),
         timeout_ms: timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
         session: args.session.clone(),
         traceparent: std::env::var("TRACEPARENT").ok(),
+        key: args.key.clone(),
+        confirm: args.yes,
+        caller,
+        // A job of an engine in this process would end with it.
+        wait: args.wait || matches!(runtime, Runtime::Embedded { .. }),
+        whole: args.whole || (!args.page && !for_people),
         // Known once it is known who can be asked: `can_ask`.
         ..CallParams::new(operation)
-    };
-    Ok((params, runtime))
+    })
 }
 
 /// A target with a slash is an executable, and its operation the first word after it.
@@ -152,12 +204,11 @@ fn target(args: &Args) -> Result<Target<'_>, Failure> {
 
 /// The operation's schema; without one the call itself will say what is wrong.
 async fn input_schema(
-    operation: &str,
+    operation: &DescribeParams,
     runtime: &Runtime,
     timeout: Option<Duration>,
 ) -> Option<Box<RawValue>> {
-    let params = DescribeParams { name: operation.to_owned() };
-    let described = runtime.describe(&params);
+    let described = runtime.describe(operation);
     let description = match timeout {
         Some(timeout) => tokio::time::timeout(timeout, described).await.ok()?,
         None => described.await,
@@ -169,116 +220,24 @@ async fn input_schema(
     }
 }
 
-/// Runs the call, and puts what it asks to the terminal if it `asks`; SIGINT and SIGTERM cancel it.
-async fn call(mut params: CallParams, runtime: &Runtime, asks: bool) -> (CallResult, u8) {
-    let ready = if asks { Prompter::begin(runtime).await } else { None };
-    params.can_ask = ready.is_some();
-    let (prompter, asker) = ready.map_or((None, None), |(prompter, asker)| (Some(prompter), asker));
-    let prompting = async {
-        match prompter {
-            Some(prompter) => prompter.run().await,
-            None => std::future::pending().await,
-        }
-    };
-    let operation = OperationId::parse(&params.operation).ok();
-    let result = {
-        let call = runtime.call(params, asker);
-        let interruption = async {
-            if !interrupted().await {
-                std::future::pending::<()>().await;
-            }
-        };
-        tokio::select! {
-            // What became of a question is said before the result.
-            biased;
-            never = prompting => match never {},
-            result = call => Some(result),
-            () = interruption => None,
-        }
-    };
-    match result {
-        Some(Ok(result)) => {
-            let code = result.exit_code();
-            (result, code)
-        }
-        Some(Err(failure)) => {
-            let code = failure.exit;
-            (ended(Status::Error, failure.error, operation), code)
-        }
-        None => {
-            let error = CallError::new(ErrorKind::Cancelled, "the call was interrupted and is cancelled");
-            (ended(Status::Cancelled, error.outcome(Outcome::Unknown), operation), INTERRUPTED)
-        }
-    }
-}
-
-/// The result of a call that has none of its own: whether it got an id is not known here.
-fn ended(status: Status, error: CallError, operation: Option<OperationId>) -> CallResult {
-    CallResult {
-        status,
-        data: None,
-        summary: None,
-        error: Some(error),
-        next_actions: Vec::new(),
-        pending: None,
-        page: None,
-        meta: Meta {
-            call_id: None,
-            operation,
-            plugin_version: None,
-            generation: None,
-            attempt: 0,
-            queue_us: 0,
-            run_us: 0,
-            argument_bytes: 0,
-            data_bytes: 0,
-            ..Meta::default()
-        },
-    }
-}
-
-/// The result as asked for; errors go to stderr except in the JSON document.
-fn show(result: &CallResult, context: &Context) -> Result<(), Failure> {
-    let output = &context.output;
-    match output.format {
-        Format::Json => return output.document(result),
-        Format::Data => {
-            if let Some(data) = &result.data {
-                output.raw(data)?;
-            }
-        }
-        Format::Text => output.text(&render::result(result, output.paint()))?,
-    }
-    if let Some(error) = &result.error {
-        output.error(error);
-    }
-    Ok(())
-}
-
-/// Points at `serve` where starting the plugin was most of the wait.
-fn advise(result: &CallResult, runtime: &Runtime, context: &Context) {
-    let Runtime::Embedded { opened_in, .. } = runtime else { return };
-    let starting = *opened_in + Duration::from_micros(result.meta.queue_us);
-    if starting > SLOW_START && result.meta.generation.is_some() {
-        let seconds = starting.as_secs_f64();
-        context.output.note(&format!(
-            "starting took {seconds:.1} s: with `plugd serve` running, plugins stay up and calls begin at once"
-        ));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser;
 
-    fn args(target: &str, words: &[&str]) -> Args {
-        let words = words.iter().map(ToString::to_string).collect();
-        Args { target: target.to_owned(), words, json: None, timeout: None, session: None, no_ask: false }
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn args(words: &[&str]) -> Args {
+        Line::try_parse_from([&["call"], words].concat()).unwrap().args
     }
 
     #[test]
     fn a_target_with_a_slash_is_an_executable_followed_by_its_operation() {
-        let given = args("./plugin.py", &["greet", "name=Ada"]);
+        let given = args(&["./plugin.py", "greet", "name=Ada"]);
         let target = target(&given).unwrap_or_else(|failure| panic!("{failure:?}"));
         assert_eq!((target.program, target.operation), (Some("./plugin.py".into()), "greet"));
         assert_eq!(target.words, ["name=Ada"]);
@@ -286,8 +245,8 @@ mod tests {
 
     #[test]
     fn an_executable_without_an_operation_is_a_usage_error() {
-        for words in [&["name=Ada"][..], &[], &["@file"]] {
-            let failure = target(&args("./plugin.py", words)).map(|_| ()).expect_err("no operation");
+        for words in [&["./plugin.py", "name=Ada"][..], &["./plugin.py"], &["./plugin.py", "@file"]] {
+            let failure = target(&args(words)).map(|_| ()).expect_err("no operation");
             assert_eq!(failure.exit, 2, "{words:?}");
         }
     }

@@ -19,8 +19,12 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
-    let params = CancelParams { call_id: CallId::new(args.call_id) };
-    let report = context.daemon().await?.cancel(&params).await?;
+    stop(CallId::new(args.call_id), context).await
+}
+
+/// Stops a call, in the background or not.
+pub(super) async fn stop(call_id: CallId, context: &Context) -> Result<u8, Failure> {
+    let report = context.daemon().await?.cancel(&CancelParams { call_id }).await?;
     if !report.cancelled {
         let message = format!("no call {} is running; it may have ended", report.call_id);
         return Err(CallError::new(ErrorKind::UnknownCall, message).into());

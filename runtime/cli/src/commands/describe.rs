@@ -21,7 +21,8 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let runtime = context.runtime(Opening::Everything).await?;
-    let shown = match runtime.describe(&DescribeParams { name: args.name }).await {
+    let params = DescribeParams { caller: context.global.caller.clone(), ..DescribeParams::new(args.name) };
+    let shown = match runtime.describe(&params).await {
         Ok(report) => context.output.report(&report, |paint| render::description(&report, paint)),
         Err(failure) => Err(failure),
     };

@@ -31,7 +31,8 @@ fn state(text: &str) -> Result<PluginState, String> {
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let runtime = context.runtime(Opening::Everything).await?;
-    let shown = match runtime.list(&ListParams { state: args.state }).await {
+    let params = ListParams { state: args.state, caller: context.global.caller.clone() };
+    let shown = match runtime.list(&params).await {
         Ok(report) => context.output.report(&report, |paint| render::list(&report, args.state, paint)),
         Err(failure) => Err(failure),
     };

@@ -3,7 +3,9 @@
 pub(crate) mod add;
 pub(crate) mod answer;
 pub(crate) mod call;
+pub(crate) mod calls;
 pub(crate) mod cancel;
+pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod describe;
@@ -12,16 +14,20 @@ pub(crate) mod doctor;
 pub(crate) mod enable;
 pub(crate) mod events;
 pub(crate) mod graph;
+pub(crate) mod jobs;
+pub(crate) mod lint;
 pub(crate) mod list;
 pub(crate) mod logs;
 pub(crate) mod reload;
 pub(crate) mod remove;
 pub(crate) mod restart;
+pub(crate) mod result;
 pub(crate) mod serve;
 pub(crate) mod shutdown;
 pub(crate) mod start;
 pub(crate) mod status;
 pub(crate) mod stop;
+pub(crate) mod tools;
 
 use plugd_daemon::client::Following;
 use plugd_protocol::control::{PluginState, StartReport};
@@ -77,7 +83,13 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<u8, Failu
         Command::List(args) => list::run(args, context).await,
         Command::Doctor(args) => doctor::run(args, context).await,
         Command::Describe(args) => describe::run(args, context).await,
+        Command::Tools(args) => tools::run(args, context).await,
+        Command::Check(args) => check::run(args, context).await,
+        Command::Lint(args) => lint::run(args, context).await,
         Command::Call(args) => call::run(args, context).await,
+        Command::Calls(args) => calls::run(args, context).await,
+        Command::Result(args) => result::run(args, context).await,
+        Command::Jobs(args) => jobs::run(args, context).await,
         Command::Cancel(args) => cancel::run(args, context).await,
         Command::Answer(args) => answer::run(args, context).await,
         Command::Start(args) => start::run(args, context).await,

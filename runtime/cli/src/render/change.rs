@@ -28,6 +28,14 @@ pub(crate) fn added(report: &AddReport, place: Option<&str>, paint: Paint) -> St
     if !report.operations.is_empty() {
         let _ = writeln!(out, "`plugd describe {}` shows what each takes", plugin.name);
     }
+    for exported in &report.exported {
+        let _ = writeln!(out, "{}", super::check::exported(exported, paint));
+    }
+    if !report.findings.is_empty() {
+        let findings = u64::try_from(report.findings.len()).unwrap_or(u64::MAX);
+        let findings = super::tools::count(findings, "thing");
+        let _ = writeln!(out, "{findings} could be said better to models: `plugd lint {}`", plugin.name);
+    }
     out
 }
 
@@ -118,14 +126,23 @@ mod tests {
     fn a_plugin_that_was_added_says_how_it_is_called_or_what_is_wrong_with_it() {
         let mut report: AddReport = serde_json::from_value(json!({
             "plugin": kept("a", MANUAL), "operations": ["a.one", "a.two"],
+            "exported": [
+                {"id": "a.one", "name": "a__one", "description": "One.", "bytes": 120, "found_by": ["a.one"]},
+                {"id": "a.two", "description": "", "bytes": 0, "found_by": ["a.two"], "unreachable": "a is \u{1b}down"},
+                {"id": "a.Bad", "description": "", "bytes": 0, "found_by": [], "unreachable": "no name"}],
+            "findings": [{"subject": "a.one", "rule": "praise", "message": "m", "hint": "h"}],
         }))
         .unwrap();
         let shown = added(&report, Some("to the configuration /p/plugd.toml"), Paint::never());
         assert_eq!(
             shown,
-            "a is added: ready\n  to the configuration /p/plugd.toml\n  plugd call a.one\n  plugd call a.two\n`plugd describe a` shows what each takes\n"
+            "a is added: ready\n  to the configuration /p/plugd.toml\n  plugd call a.one\n  plugd call a.two\n`plugd describe a` shows what each takes\n  \
+            a.one  a__one  120 bytes\n  a.two  a service, not offered to models  cannot be called: a is \\u{1b}down\n  \
+            a.Bad  cannot be called: no name\n1 thing could be said better to models: `plugd lint a`\n"
         );
         report.operations.clear();
+        report.exported.clear();
+        report.findings.clear();
         report.plugin.reason = Some("not found".to_owned());
         assert_eq!(added(&report, None, Paint::never()), "a is added: ready: not found\n");
     }

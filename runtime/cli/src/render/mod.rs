@@ -1,18 +1,31 @@
 //! Answers as text for people: escaped, aligned, coloured only where a terminal shows it.
 
+mod calls;
 mod change;
+mod check;
 mod doctor;
+mod explain;
 pub(crate) mod graph;
 mod json;
+mod lint;
 mod report;
+mod result;
 mod schema;
 mod status;
 mod table;
 mod text;
+mod tools;
+mod value;
 
+pub(crate) use calls::{call_detail, calls, calls_stats, jobs};
 pub(crate) use change::{added, changed, reloaded};
+pub(crate) use check::checked;
 pub(crate) use doctor::findings;
+pub(crate) use explain::explanation;
 pub(crate) use json::pretty;
-pub(crate) use report::{description, error, event, list, log_entry, result};
+pub(crate) use lint::lint;
+pub(crate) use report::{description, error, event, list, log_entry};
+pub(crate) use result::{pending, result, result_page};
 pub(crate) use status::{plugin_status, started, status, stopped};
 pub(crate) use text::{Paint, visible, visible_line};
+pub(crate) use tools::{not_offered, tools};

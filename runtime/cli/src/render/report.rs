@@ -3,31 +3,13 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use plugd_protocol::control::{Description, Event, ListReport, LogEntry, PluginListing, PluginState};
+use plugd_protocol::CallError;
+use plugd_protocol::control::{Description, Event, ListReport, LogEntry, PluginListing, PluginState, Source};
 use plugd_protocol::error::ArgumentProblem;
 use plugd_protocol::plugin::LogLevel;
-use plugd_protocol::{CallError, CallResult};
 
-use super::json::pretty;
 use super::table::{Cell, table};
 use super::text::{Paint, time, visible, visible_line, wire_name};
-
-/// A call's result without its error: the summary, then the data.
-pub(crate) fn result(result: &CallResult, paint: Paint) -> String {
-    let mut out = String::new();
-    if let Some(summary) = &result.summary {
-        let _ = writeln!(out, "{}", paint.bold(&visible_line(summary)));
-    }
-    if let Some(data) = &result.data {
-        let _ = writeln!(out, "{}", pretty(data.get()));
-    }
-    for next in &result.next_actions {
-        let operation = next.operation.as_deref().unwrap_or("next");
-        let description = next.description.as_deref().unwrap_or_default();
-        let _ = writeln!(out, "→ {}: {}", visible_line(operation), visible_line(description));
-    }
-    out
-}
 
 /// An error: its number and name, each detail, what is behind it, and what to do.
 pub(crate) fn error(error: &CallError, paint: Paint) -> String {
@@ -53,7 +35,8 @@ pub(crate) fn error(error: &CallError, paint: Paint) -> String {
     out
 }
 
-fn problem(detail: &ArgumentProblem) -> String {
+/// One thing wrong with arguments, on one line.
+pub(super) fn problem(detail: &ArgumentProblem) -> String {
     let place = if detail.path.is_empty() { "the arguments" } else { &detail.path };
     let mut line = format!("{}: expected {}", visible_line(place), visible_line(&detail.expected));
     if let Some(got) = &detail.got {
@@ -108,16 +91,10 @@ pub(crate) fn list(report: &ListReport, state: Option<PluginState>, paint: Paint
 }
 
 fn listing(plugin: &PluginListing, paint: Paint) -> String {
-    use plugd_protocol::control::Source;
     let state = wire_name(&plugin.state);
     let version =
         plugin.version.as_deref().map(|version| format!(" {}", visible_line(version))).unwrap_or_default();
-    let from = match &plugin.source {
-        Source::Config { file } => format!("configured in {}", visible_line(file)),
-        Source::Scan { dir } => format!("found in {}", visible_line(dir)),
-        Source::Added { file } => format!("added; remembered in {}", visible_line(file)),
-        _ => "given on the command line".to_owned(),
-    };
+    let from = source(&plugin.source);
     let mut out =
         format!("{}{version}  {}", paint.bold(plugin.name.as_str()), paint.state(plugin.state, &state));
     if let Some(reason) = &plugin.reason {
@@ -132,6 +109,16 @@ fn listing(plugin: &PluginListing, paint: Paint) -> String {
     let source = format!("  {}, {from}{}", visible_line(&plugin.path), digest.unwrap_or_default());
     let _ = writeln!(out, "{}", paint.dim(&source));
     out
+}
+
+/// Where a plugin came from.
+pub(super) fn source(source: &Source) -> String {
+    match source {
+        Source::Config { file } => format!("configured in {}", visible_line(file)),
+        Source::Scan { dir } => format!("found in {}", visible_line(dir)),
+        Source::Added { file } => format!("added; remembered in {}", visible_line(file)),
+        _ => "given on the command line".to_owned(),
+    }
 }
 
 /// The first paragraph of a text, which its author may have written over several lines.
@@ -170,6 +157,12 @@ pub(crate) fn description(report: &Description, paint: Paint) -> String {
         out.push_str(&super::schema::arguments(operation.input_schema.get(), paint));
         for example in &operation.examples {
             let _ = writeln!(out, "  for example: {}", visible_line(example));
+        }
+        if let Some(exported) = report.exported.iter().find(|exported| exported.id == id)
+            && let Some(name) = &exported.name
+        {
+            let told = format!("  models know it as {name}: {}", visible_line(&exported.description));
+            let _ = writeln!(out, "{}", paint.dim(&told));
         }
     }
     for bad in &report.quarantined {

@@ -50,6 +50,9 @@ fn daemon(daemon: &DaemonStatus) -> String {
     if let Some(socket) = &daemon.socket {
         let _ = writeln!(out, "socket {}", visible_line(socket));
     }
+    if let Some(reason) = &daemon.not_recorded {
+        let _ = writeln!(out, "calls are not recorded: {}", visible_line(reason));
+    }
     out.push('\n');
     out
 }

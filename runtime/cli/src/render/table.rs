@@ -32,6 +32,11 @@ impl Cell {
     pub(super) fn painted(plain: &str, text: String) -> Cell {
         Cell { text, width: plain.chars().count() }
     }
+
+    /// What is written.
+    pub(super) fn into_text(self) -> String {
+        self.text
+    }
 }
 
 impl<T: Into<String>> From<T> for Cell {

@@ -1,4 +1,4 @@
-//! `call`, `cancel`, and what people are asked meanwhile: `asks.subscribe`, `answer`.
+//! `call`, `call.explain`, `cancel`, and what people are asked meanwhile: `asks.subscribe`, `answer`.
 
 use jsonrpsee::RpcModule;
 use jsonrpsee::core::RegisterMethodError;
@@ -15,18 +15,23 @@ pub(super) fn register(module: &mut RpcModule<Daemon>) -> Result<(), RegisterMet
     // A caller that goes away drops this future, and with it cancels its call.
     module.register_async_method(method::CALL, |given, daemon, connection| async move {
         let params = params::read_call(&given)?;
-        let connection = connection.get::<ConnectionId>().copied().filter(|_| params.can_ask);
-        let asker = daemon.asks.asker(connection);
+        let asker = daemon.asks.asker(connection.get::<ConnectionId>().copied(), params.can_ask);
         Answer::Ok(daemon.engine.call_asking(params, asker).await)
+    })?;
+    module.register_async_method(method::CALL_EXPLAIN, |given, daemon, _| async move {
+        let params = params::read_call(&given)?;
+        daemon.engine.explain(params).await.map_err(command_failed)
     })?;
     module.register_method(method::CANCEL, |given, daemon, _| {
         let CancelParams { call_id } = params::read(&given)?;
         let cancelled = daemon.engine.cancel(&call_id);
         Answer::Ok(CancelReport { call_id, cancelled })
     })?;
-    module.register_method(method::ANSWER, |given, daemon, _| {
+    // Whoever carries a call on and goes away cancels it, as its first caller would have.
+    module.register_async_method(method::ANSWER, |given, daemon, connection| async move {
         let params: AnswerParams = params::read(&given)?;
-        daemon.engine.answer(params).map_err(command_failed)
+        let asker = daemon.asks.asker(connection.get::<ConnectionId>().copied(), params.can_ask);
+        daemon.engine.answer(params, asker).await.map_err(command_failed)
     })?;
     module.register_subscription(
         method::ASKS_SUBSCRIBE,

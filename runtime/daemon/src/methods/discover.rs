@@ -4,10 +4,12 @@ use jsonrpsee::RpcModule;
 use jsonrpsee::core::RegisterMethodError;
 use plugd_protocol::CallResult;
 use plugd_protocol::control::{
-    AddParams, AddReport, AnswerParams, AnswerReport, CallParams, CancelParams, CancelReport, ChangeReport,
-    DescribeParams, Description, DoctorReport, Event, EventsParams, GraphReport, ListParams, ListReport,
-    LogEntry, LogsParams, PluginsParams, ReloadParams, ReloadReport, StartReport, StatusParams, StatusReport,
-    StopReport, method,
+    AddParams, AddReport, AnswerParams, AnswerReport, AsksParams, CallDetail, CallParams, CallsParams,
+    CallsReport, CallsShowParams, CallsStatsParams, CallsStatsReport, CancelParams, CancelReport,
+    ChangeReport, DescribeParams, Description, DoctorReport, Event, EventsParams, Explanation, GraphReport,
+    JobsParams, JobsReport, JobsWaitParams, LintParams, LintReport, ListParams, ListReport, LogEntry,
+    LogsParams, PluginsParams, ReloadParams, ReloadReport, ResultParams, ResultReport, StartReport,
+    StatusParams, StatusReport, StopReport, ToolsParams, ToolsReport, method,
 };
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -38,15 +40,54 @@ fn described<P: JsonSchema, R: JsonSchema>(name: &'static str, summary: &'static
 
 /// Every method, in the order of the document.
 fn methods() -> Vec<Described> {
+    [about_calls(), about_plugins(), about_what_happens()].into_iter().flatten().collect()
+}
+
+fn about_calls() -> Vec<Described> {
     vec![
         described::<CallParams, CallResult>(
             method::CALL,
             "Run an operation; a client that goes away cancels it.",
         ),
+        described::<CallParams, Explanation>(
+            method::CALL_EXPLAIN,
+            "What a call would do: which operation of which plugin, with what, and what comes before it.",
+        ),
         described::<CancelParams, CancelReport>(method::CANCEL, "Stop a call."),
+        described::<AnswerParams, AnswerReport>(
+            method::ANSWER,
+            "Answer, or decline, what a call asks; one that waited for nobody is carried on.",
+        ),
+        described::<AsksParams, u64>(
+            method::ASKS_SUBSCRIBE,
+            "Questions of this connection's calls, as notifications `ask` (WebSocket only).",
+        ),
+        described::<[u64; 1], bool>(method::ASKS_UNSUBSCRIBE, "End a subscription to questions."),
+        described::<CallsParams, CallsReport>(method::CALLS, "Recorded calls, the latest first."),
+        described::<CallsShowParams, CallDetail>(
+            method::CALLS_SHOW,
+            "Everything that is kept of one call, its time line included.",
+        ),
+        described::<CallsStatsParams, CallsStatsReport>(method::CALLS_STATS, "How each operation does."),
+        described::<JobsParams, JobsReport>(method::JOBS, "Calls that run in the background, or did."),
+        described::<JobsWaitParams, CallResult>(
+            method::JOBS_WAIT,
+            "Wait for the end of one of them; `pending` where that took too long.",
+        ),
+        described::<ResultParams, ResultReport>(method::RESULT, "A page of a result that is kept."),
+    ]
+}
+
+fn about_plugins() -> Vec<Described> {
+    vec![
         described::<StatusParams, StatusReport>(method::STATUS, "How the daemon and its plugins are."),
         described::<ListParams, ListReport>(method::LIST, "The plugins and operations there are."),
         described::<DescribeParams, Description>(method::DESCRIBE, "One plugin or operation in full."),
+        described::<ToolsParams, ToolsReport>(
+            method::TOOLS,
+            "What is offered to models, in the form of a dialect.",
+        ),
+        described::<LintParams, LintReport>(method::LINT, "What declarations could say better."),
         described::<PluginsParams, StartReport>(method::START, "Start plugins and wait until they are up."),
         described::<PluginsParams, StopReport>(method::STOP, "Stop plugins and keep them stopped."),
         described::<PluginsParams, StartReport>(method::RESTART, "Stop and start plugins."),
@@ -71,15 +112,11 @@ fn methods() -> Vec<Described> {
             method::DOCTOR,
             "What is wrong, why, and what to do about it.",
         ),
-        described::<AnswerParams, AnswerReport>(
-            method::ANSWER,
-            "Answer, or decline, the questions of a call.",
-        ),
-        described::<Nothing, u64>(
-            method::ASKS_SUBSCRIBE,
-            "Questions of this connection's calls, as notifications `ask` (WebSocket only).",
-        ),
-        described::<[u64; 1], bool>(method::ASKS_UNSUBSCRIBE, "End a subscription to questions."),
+    ]
+}
+
+fn about_what_happens() -> Vec<Described> {
+    vec![
         described::<Nothing, StopReport>(
             method::SHUTDOWN,
             "Stop everything and leave; again skips the graces.",

@@ -4,6 +4,8 @@ mod calls;
 pub mod discover;
 mod observe;
 mod plugins;
+mod record;
+mod tools;
 
 use std::sync::Arc;
 
@@ -42,6 +44,8 @@ pub(crate) fn all(daemon: Daemon) -> Methods {
     let mut module = RpcModule::new(daemon);
     let registered = (|| -> Result<(), RegisterMethodError> {
         calls::register(&mut module)?;
+        record::register(&mut module)?;
+        tools::register(&mut module)?;
         plugins::register(&mut module)?;
         observe::register(&mut module)?;
         discover::register(&mut module)

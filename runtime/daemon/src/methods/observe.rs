@@ -26,7 +26,7 @@ pub(super) fn register(module: &mut RpcModule<Daemon>) -> Result<(), RegisterMet
     })?;
     module.register_async_method(method::LIST, |given, daemon, _| async move {
         let params: ListParams = params::read(&given)?;
-        Answer::Ok(daemon.engine.list(&params).await)
+        daemon.engine.list(&params).await.map_err(command_failed)
     })?;
     module.register_async_method(method::DESCRIBE, |given, daemon, _| async move {
         let params: DescribeParams = params::read(&given)?;

@@ -1,5 +1,6 @@
 //! Plugins that an operator added: each a file in the state folder, in the form of a plugin.toml.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -154,6 +155,22 @@ pub(crate) fn compose(
             let unplaced = |problem| ConfigProblem { file: None, line: None, ..problem };
             Err(ConfigError { problems: problems.into_iter().map(unplaced).collect() })
         }
+    }
+}
+
+impl Config {
+    /// These places with nothing but plugins given as for `add`; nothing of them is kept.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the first one that cannot be used.
+    pub fn with_given(self, given: &[AddParams], environment: &Environment) -> Result<Config, ConfigError> {
+        let mut plugins = BTreeMap::new();
+        for params in given {
+            let (_, mut plugin) = compose(&self, params, environment)?;
+            plugin.source = Source::Embedded;
+            plugins.insert(params.name.clone(), plugin);
+        }
+        Ok(self.with_only(plugins))
     }
 }
 

@@ -7,6 +7,7 @@ use plugd_supervisor::machine::RestartMode;
 use schemars::JsonSchema;
 use toml::de::DeValue;
 
+use super::callers::{CallerName, Globs};
 use super::form::{At, Found, Layer, Read, Reader, form};
 use super::least::{CountFrom, PeriodFrom, SizeFrom};
 use super::value::{
@@ -24,9 +25,12 @@ form! {
         limits: GlobalLimitsFile,
         /// Plugins by name.
         plugins: BTreeMap<PluginName, At<PluginFile>>,
+        /// What is kept of calls, and for how long.
+        record: RecordFile,
+        /// Profiles of callers by name: what a call with `--as NAME` may use.
+        callers: BTreeMap<CallerName, At<CallerFile>>,
     }
     refusing
-        "callers": "this version of plugd does not know callers yet: remove the table",
         "dialogue": "this version of plugd does not know dialogue yet: remove the table",
         "roles": "this version of plugd does not know roles yet: remove the table",
 }
@@ -45,6 +49,33 @@ form! {
         /// Whether each run gets a cgroup of its own, where that is allowed.
         cgroups: bool,
     }
+}
+
+form! {
+    /// What is kept of calls, and for how long.
+    RecordFile {
+        /// Whether calls are recorded at all; without it there are no keys, jobs, tokens and kept results.
+        enabled: bool,
+        /// For how long.
+        keep_for: Period,
+        /// How large the file may become.
+        keep_size: Size,
+    }
+}
+
+form! {
+    /// What a caller may use.
+    CallerFile {
+        /// Operations it may use, as patterns such as "tickets.*"; everything where this is not said.
+        allow: Globs,
+        /// Operations it may not use, whatever is allowed.
+        deny: Globs,
+        /// The scopes it holds: an operation that declares one is only for those who hold it.
+        scopes: Vec<String>,
+    }
+    refusing
+        "uid": "the control socket takes its owner's connections alone: a profile is chosen by --as NAME",
+        "token": "this version of plugd listens on no TCP port, so there is no token to tell a caller by",
 }
 
 form! {

@@ -9,6 +9,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::ConfigProblem;
+use super::{OWN_NAME, OWN_NAME_TAKEN};
 
 /// A file being read, and what was found wrong so far.
 pub(super) struct Reader<'t> {
@@ -226,6 +227,9 @@ impl<T: Read> Read for BTreeMap<PluginName, T> {
             let full = join(key, name.get_ref());
             let read = T::read(value, &full, reader);
             match PluginName::new(name.get_ref()) {
+                Ok(name) if key == "plugins" && name.as_str() == OWN_NAME => {
+                    reader.wrong(value, key, OWN_NAME_TAKEN);
+                }
                 Ok(name) => map.extend(read.map(|read| (name, read))),
                 Err(error) => reader.wrong(value, key, &error.to_string()),
             }

@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 use plugd_contract::nearest;
 use plugd_protocol::PluginName;
 use plugd_protocol::control::Source;
+use plugd_store::Retention;
 use toml::de::{DeTable, DeValue};
 
 use super::added::{self, Added};
+use super::callers;
 use super::error::{ConfigError, ConfigProblem};
-use super::file::{ConfigFile, PluginFile};
+use super::file::{ConfigFile, PluginFile, RecordFile};
 use super::find::{Found, Places, SOCKET_PATH_MAX};
 use super::form::{At, Layer, Read, Reader};
 use super::resolve::{Defaults, Entry, under};
@@ -28,6 +30,16 @@ enum Along<'a> {
     Operator,
     /// The same for an engine that runs: its places and its operator's decisions stand.
     Running(&'a Config),
+}
+
+/// What is kept of calls; nothing where that is switched off.
+fn record(file: RecordFile) -> Option<Retention> {
+    let default = Retention::default();
+    let keep = Retention {
+        age: file.keep_for.map_or(default.age, |period| period.0),
+        bytes: file.keep_size.map_or(default.bytes, |size| size.0),
+    };
+    file.enabled.unwrap_or(true).then_some(keep)
 }
 
 pub(super) fn open(found: &Found, environment: &Environment) -> Result<Config, ConfigError> {
@@ -206,11 +218,13 @@ fn assemble(
         watch: daemon.watch.unwrap_or(false),
         parent_death_signal: daemon.parent_death_signal.unwrap_or(true),
         cgroups: daemon.cgroups.unwrap_or(true),
+        record: record(file.record.unwrap_or_default()),
         scan_dirs,
         skipped: findings.skipped,
         broken,
         limits: defaults.limits(),
         plugins,
+        callers: callers::profiles(file.callers.unwrap_or_default()),
         removed: BTreeMap::new(),
         operator: Operator::default(),
         kept,

@@ -4,6 +4,7 @@
 //! All problems are reported at once, each with its file, line, key and the nearest legal key.
 
 mod added;
+mod callers;
 mod environment;
 mod error;
 mod file;
@@ -34,12 +35,14 @@ use crate::watch::Snapshot;
 use resolve::Defaults;
 
 pub use added::folder_as_written;
+pub use callers::Profile;
 pub(crate) use added::{compose, forget as forget_added, keep as keep_added};
 pub use environment::Environment;
 pub use error::{ConfigError, ConfigProblem};
 pub use file::{Change as OnChange, Start as StartMode};
 pub use find::Found;
 pub use plugd_supervisor::driver::{CgroupLimits, Rlimits};
+pub use plugd_store::Retention;
 pub use plugd_supervisor::machine::{RestartMode, RestartPolicy};
 pub(crate) use scan::{Broken, files_of};
 pub use schema::schema;
@@ -47,6 +50,12 @@ pub use value::TIMEOUT_MAX;
 
 /// A call runs this long at most where neither caller, configuration nor manifest says.
 pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
+
+/// The name under which plugd offers operations of its own.
+pub(crate) const OWN_NAME: &str = "plugd";
+
+/// Why no plugin can have it.
+pub(crate) const OWN_NAME_TAKEN: &str = "\"plugd\" is the name of what plugd itself offers; give it another one";
 
 /// Everything that is configured.
 #[derive(Debug, Clone)]
@@ -67,6 +76,8 @@ pub struct Config {
     pub parent_death_signal: bool,
     /// Whether each run gets a cgroup of its own, where that is allowed.
     pub cgroups: bool,
+    /// What is kept of calls; `None` keeps nothing.
+    pub record: Option<Retention>,
     /// The folders that were scanned.
     pub scan_dirs: Vec<PathBuf>,
     /// What was found there and passed over.
@@ -77,6 +88,8 @@ pub struct Config {
     pub limits: Limits,
     /// The plugins, by name.
     pub plugins: BTreeMap<PluginName, PluginConfig>,
+    /// What each caller may use, by its profile's name.
+    pub callers: BTreeMap<String, Arc<Profile>>,
     /// Plugins that are configured and that an operator removed.
     pub removed: BTreeMap<PluginName, PluginConfig>,
     /// What an operator changed, as far as it was read along.

@@ -13,7 +13,7 @@ use super::error::ConfigProblem;
 use super::file::PluginFile;
 use super::load::read_form;
 use super::value::Words;
-use super::{Config, PluginConfig};
+use super::{Config, OWN_NAME, OWN_NAME_TAKEN, PluginConfig};
 
 /// The file that makes a folder a plugin.
 pub(super) const PLUGIN_FILE: &str = "plugin.toml";
@@ -183,7 +183,10 @@ pub(crate) fn files_of(dir: &Path) -> Vec<PathBuf> {
 }
 
 fn name_of(text: &str) -> Result<PluginName, NoPlugin> {
-    PluginName::new(text).map_err(|error| NoPlugin::Skipped(error.to_string()))
+    match PluginName::new(text) {
+        Ok(name) if name.as_str() == OWN_NAME => Err(NoPlugin::Skipped(OWN_NAME_TAKEN.to_owned())),
+        named => named.map_err(|error| NoPlugin::Skipped(error.to_string())),
+    }
 }
 
 fn folder_form(file: &Path) -> Result<PluginFile, Vec<ConfigProblem>> {

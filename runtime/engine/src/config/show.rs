@@ -24,9 +24,18 @@ impl Config {
                 "parent_death_signal": self.parent_death_signal,
                 "cgroups": self.cgroups,
             },
+            "record": self.record.map_or_else(
+                || json!({"enabled": false}),
+                |keep| json!({
+                    "enabled": true,
+                    "keep_for": duration_text(keep.age),
+                    "keep_size": keep.bytes,
+                }),
+            ),
             "scan": {"dirs": self.scan_dirs.iter().map(|dir| dir.display().to_string()).collect::<Vec<_>>()},
             "limits": limits(&self.limits),
             "plugins": plugins,
+            "callers": self.callers.iter().map(|(name, profile)| (name.clone(), profile.show())).collect::<Map<_, _>>(),
             "removed": self.removed.keys().collect::<Vec<_>>(),
         })
     }

@@ -38,6 +38,13 @@ fn name(text: &str) -> PluginName {
 }
 
 #[test]
+fn no_plugin_has_the_name_of_plugd_itself() {
+    let told = problems("[plugins.plugd]\ncommand = [\"w\"]\n");
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains("is the name of what plugd itself offers"), "{told:?}");
+}
+
+#[test]
 fn each_mistake_is_named_with_its_line_and_what_would_be_right() {
     let in_plugin = |line: &str| format!("[plugins.w]\ncommand = [\"w\"]\n{line}\n");
     let duration = "expected a duration such as \"5s\", \"250ms\", \"10m\" or \"1m30s\"";
@@ -101,9 +108,18 @@ fn mistakes_outside_a_plugin_are_named_too() {
             "plugins = 3",
             "line 1: plugins: expected a table with a plugin's name for each key, got the integer 3",
         ),
+        ("[callers.ci]\nalow = []", "line 2: unknown key callers.ci.alow: did you mean allow?"),
         (
-            "[callers.ci]\nallow = []",
-            "line 1: callers: this version of plugd does not know callers yet: remove the table",
+            "[callers.ci]\nuid = 0",
+            "line 2: callers.ci.uid: the control socket takes its owner's connections alone: a profile is chosen by --as NAME",
+        ),
+        (
+            "[callers.ci]\nallow = [\"tickets\"]",
+            "line 2: callers.ci.allow: expected plugin.operation, or a pattern such as \"tickets.*\", got the string \"tickets\"",
+        ),
+        (
+            "[callers.\"plugin:ci\"]\nallow = []",
+            "line 1: callers: \"plugin:ci\" is not a caller's name: expected 1 to 64 letters, digits, '_' or '-', beginning with a letter or digit",
         ),
         (
             "[plugins.\"a.b\"]\ncommand = [\"x\"]",
@@ -292,6 +308,16 @@ fn a_project_has_its_own_socket_and_state() {
     );
     assert_eq!((set.socket, set.state_dir), ("/srv/run/p.sock".into(), "/var/p".into()));
     assert!(set.watch && !set.parent_death_signal && !set.cgroups);
+}
+
+#[test]
+fn what_is_kept_of_calls_can_be_said_and_switched_off() {
+    let day = Duration::from_secs(24 * 60 * 60);
+    let kept = |text: &str| parsed(text).record.map(|keep| (keep.age, keep.bytes));
+    assert_eq!(kept(""), Some((30 * day, 1 << 30)));
+    assert_eq!(kept("[record]\nkeep_for = \"7d\"\nkeep_size = \"64MiB\"\n"), Some((7 * day, 64 << 20)));
+    assert_eq!(kept("[record]\nenabled = false\n"), None);
+    assert!(problems("[record]\nkeep_days = 3\n")[0].contains("keep_days"));
 }
 
 #[test]

@@ -88,6 +88,8 @@ pub struct CallRequest {
     pub traceparent: Option<Arc<str>>,
     /// Who calls.
     pub caller: Option<Arc<str>>,
+    /// The caller's key for running this once.
+    pub key: Option<Arc<str>>,
     /// 1 unless it is tried again.
     pub attempt: u32,
     /// How long it may run once it is handed over.

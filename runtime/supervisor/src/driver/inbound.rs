@@ -187,7 +187,7 @@ impl Run {
                 traceparent: request.traceparent.as_deref().map(Into::into),
                 deadline_ms: millis(left),
                 attempt: request.attempt,
-                idempotency_key: None,
+                idempotency_key: request.key.as_deref().map(Into::into),
                 caller: request.caller.as_deref().map(Into::into),
                 locale: None,
             },

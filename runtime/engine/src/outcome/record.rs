@@ -1,0 +1,150 @@
+//! The record of calls: the row that each one leaves, and what can be read of them.
+
+use plugd_contract::Contract;
+use plugd_protocol::control::{
+    CallDetail, CallsParams, CallsReport, CallsShowParams, CallsStatsParams, CallsStatsReport, LogsParams,
+};
+use plugd_protocol::error::ErrorKind;
+use plugd_protocol::result::PageUnit;
+use plugd_protocol::{CallError, CallResult, OperationId};
+use plugd_store::{Called, DATA_MAX, GIVEN_MAX, Row, clipped};
+use serde_json::value::RawValue;
+
+use super::recording::refused_by_store;
+use crate::call::Trail;
+use crate::engine::Engine;
+
+/// So many of a call's log lines are shown, the latest.
+const LOG_LINES_SHOWN: u32 = 1_000;
+
+/// Records a call that has ended; waits for room while more calls end than can be written.
+pub(crate) async fn note(trail: &Trail, result: &CallResult) {
+    if let Some(store) = trail.engine.shared().recording.store() {
+        // What is dropped is counted, and `status` says so.
+        let _counted = store.record(row(trail, result)).await;
+    }
+}
+
+/// Records a call whose caller has gone; never waits.
+pub(crate) fn note_now(trail: &Trail, result: &CallResult) {
+    if let Some(store) = trail.engine.shared().recording.store() {
+        let _counted = store.record_now(row(trail, result));
+    }
+}
+
+fn row(trail: &Trail, result: &CallResult) -> Row {
+    let operation = trail.operation.as_deref();
+    let called = match operation {
+        Some(operation) => Called::Operation(operation.id.clone()),
+        None => Called::Unknown(trail.request.operation.as_str().into()),
+    };
+    // What nothing is declared of may hold anything: it is not written down.
+    let input = operation.and_then(|operation| operation.contract().ok());
+    let output = operation.and_then(|operation| operation.output_contract());
+    let arguments = |given: Option<&RawValue>| {
+        input.zip(given).map(|(input, given)| masked(Some(input), given, GIVEN_MAX))
+    };
+    Row {
+        caller: trail.request.caller.clone(),
+        summary: result.summary.as_deref().map(Into::into),
+        error: result.error.clone().map(Box::new),
+        duration_us: u64::try_from(trail.elapsed().as_micros()).unwrap_or(u64::MAX),
+        attempt: trail.attempt,
+        plugin_version: operation.map(|operation| operation.plugin_version.clone()),
+        generation: trail.generation,
+        session: trail.request.session.clone(),
+        trace_id: trail.request.traceparent.as_deref().and_then(trace_id).map(Into::into),
+        parent: trail.request.parent.clone(),
+        key: trail.request.key.clone(),
+        given: arguments(trail.given()),
+        run: arguments(trail.run_with()),
+        data: data(trail, result, output),
+        answered_from: trail.answered_from.as_ref().map(|(from, _)| *from),
+        argument_bytes: result.meta.argument_bytes,
+        data_bytes: result.meta.data_bytes,
+        stages: trail.stages().collect(),
+        ..Row::new(trail.call_id.clone(), trail.at, called, result.status)
+    }
+}
+
+/// The beginning of the data; none where secrets in it cannot be told any more.
+fn data(trail: &Trail, result: &CallResult, output: Option<&Contract>) -> Option<Box<str>> {
+    let data = result.data.as_deref().or(trail.withheld.as_deref())?;
+    let is_text = result.page.as_ref().is_some_and(|page| page.unit == PageUnit::Characters);
+    match output {
+        Some(output) if is_text && output.has_sensitive() => None,
+        output => Some(masked(output, data, DATA_MAX)),
+    }
+}
+
+/// A value with what is declared sensitive hidden, at most so long.
+fn masked(contract: Option<&Contract>, value: &RawValue, max: usize) -> Box<str> {
+    match contract {
+        Some(contract) if contract.has_sensitive() => clipped(&contract.mask(value), max),
+        Some(_) | None => clipped(value.get(), max),
+    }
+}
+
+/// The trace in a W3C traceparent.
+pub(super) fn trace_id(traceparent: &str) -> Option<&str> {
+    let trace = traceparent.split('-').nth(1)?;
+    (trace.len() == 32 && trace.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(trace)
+}
+
+impl Engine {
+    /// Recorded calls, the latest first.
+    ///
+    /// # Errors
+    /// 9005 where the store cannot be read.
+    pub async fn calls(&self, params: CallsParams) -> Result<CallsReport, CallError> {
+        let calls = self.store()?.calls(&params).await.map_err(|error| refused_by_store(&error))?;
+        Ok(CallsReport { calls })
+    }
+
+    /// All that is kept of one call, with what its plugins logged.
+    ///
+    /// # Errors
+    /// 1005 where nothing is kept of it, 9005 where the store cannot be read.
+    pub async fn call_detail(&self, params: CallsShowParams) -> Result<CallDetail, CallError> {
+        let call_id = params.call_id;
+        let recorded = self.store()?.call(&call_id).await.map_err(|error| refused_by_store(&error))?;
+        let Some(mut detail) = recorded else {
+            let runs = self.shared().calls.list().iter().any(|call| call.call_id == call_id);
+            let message = match runs {
+                true => format!("the call {call_id} still runs: it is recorded when it ends"),
+                false => format!("there is no record of a call {call_id}"),
+            };
+            let hint = "`plugd calls` lists those there are; they are kept for 30 days";
+            return Err(CallError::new(ErrorKind::UnknownCall, message).hint(hint));
+        };
+        // An inner call's plugin logs under the id of that call.
+        let plugin = OperationId::parse(&detail.call.operation).ok().map(|operation| operation.plugin);
+        if let Some(plugin) = plugin {
+            let wanted =
+                LogsParams { plugin: Some(plugin), call_id: Some(call_id), tail: Some(LOG_LINES_SHOWN) };
+            detail.log = self.logs(&wanted).await;
+        }
+        Ok(detail)
+    }
+
+    /// How operations do: how often they are called, how they end, how long they take.
+    ///
+    /// # Errors
+    /// 9005 where the store cannot be read.
+    pub async fn calls_stats(&self, params: CallsStatsParams) -> Result<CallsStatsReport, CallError> {
+        let operations = self.store()?.stats(&params).await.map_err(|error| refused_by_store(&error))?;
+        Ok(CallsStatsReport { operations })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_is_read_off_its_traceparent() {
+        let traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        assert_eq!(trace_id(traceparent), Some("4bf92f3577b34da6a3ce929d0e0e4736"));
+        assert_eq!(trace_id("what-ever"), None);
+    }
+}

@@ -1,0 +1,104 @@
+//! Tokens: each is good for one answer, and lives until it expires, also beyond this process.
+
+use plugd_protocol::control::UnixMillis;
+use rusqlite::{Connection, OptionalExtension, params};
+use serde_json::value::RawValue;
+
+use crate::error::StoreError;
+use crate::kept::{Purpose, drop_text, keep, raw};
+use crate::packed::{count, number};
+use crate::rows::unix_now;
+use crate::store::{Commit, Store};
+use crate::writer::Place;
+
+/// What a token is worth.
+#[derive(Debug, Clone)]
+pub enum TokenState {
+    /// It waits for its answer.
+    Open {
+        /// What it carries on.
+        json: Box<RawValue>,
+        /// Until when.
+        expires: UnixMillis,
+    },
+    /// It has had one: this.
+    Decided(String),
+    /// There is none, or it has expired.
+    Unknown,
+}
+
+impl Store {
+    /// Keeps what a token carries on, until it expires.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub async fn put_token(
+        &self,
+        token: &str,
+        json: &RawValue,
+        expires: UnixMillis,
+    ) -> Result<(), StoreError> {
+        let (token, json) = (token.to_owned(), json.to_owned());
+        self.write(Commit::Written, json.get().len(), move |place| {
+            let kept = keep(place, Purpose::Token, expires, json.get())?;
+            let sql = "INSERT INTO tokens (token, expires, kept) VALUES (?1, ?2, ?3)";
+            place.connection.prepare_cached(sql)?.execute(params![token, number(expires.0), kept])?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Looks what a token is worth; it keeps its worth.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub async fn token(&self, token: &str) -> Result<TokenState, StoreError> {
+        let token = token.to_owned();
+        self.read(move |connection| Ok(look(connection, &token, unix_now())?.0)).await
+    }
+
+    /// Takes a token and notes what was decided. Of all who try only one gets [`TokenState::Open`];
+    /// that is on the disk then.
+    ///
+    /// # Errors
+    /// Where it cannot be written: then it is still good.
+    pub async fn take_token(&self, token: &str, decided: &str) -> Result<TokenState, StoreError> {
+        let (token, decided) = (token.to_owned(), decided.to_owned());
+        self.write(Commit::Durable, 0, move |place| take(place, &token, &decided)).await
+    }
+}
+
+fn take(place: &mut Place<'_>, token: &str, decided: &str) -> rusqlite::Result<TokenState> {
+    let (state, kept) = look(place.connection, token, place.now)?;
+    if matches!(state, TokenState::Open { .. }) {
+        let sql = "UPDATE tokens SET decided = ?2 WHERE token = ?1";
+        place.connection.prepare_cached(sql)?.execute([token, decided])?;
+        drop_text(place.connection, kept)?;
+    }
+    Ok(state)
+}
+
+/// What a token is worth, and the number of its text.
+fn look(
+    connection: &Connection,
+    token: &str,
+    now: UnixMillis,
+) -> rusqlite::Result<(TokenState, Option<i64>)> {
+    let sql = "SELECT decided, text, expires, kept FROM tokens LEFT JOIN kept ON kept.id = tokens.kept
+               WHERE token = ?1 AND expires > ?2";
+    let known = connection
+        .prepare_cached(sql)?
+        .query_row(params![token, number(now.0)], |row| {
+            let (decided, text): (Option<String>, Option<String>) = (row.get(0)?, row.get(1)?);
+            Ok((decided, text, row.get::<_, i64>(2)?, row.get(3)?))
+        })
+        .optional()?;
+    Ok(match known {
+        Some((Some(decided), _, _, kept)) => (TokenState::Decided(decided), kept),
+        Some((None, Some(text), expires, kept)) => {
+            (TokenState::Open { json: raw(text)?, expires: UnixMillis(count(expires)) }, kept)
+        }
+        // Newer ones took the room of what it carried on.
+        Some((None, None, _, _)) | None => (TokenState::Unknown, None),
+    })
+}

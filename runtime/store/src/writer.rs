@@ -1,0 +1,290 @@
+//! The one thread that writes: batches in transactions, and what is over removed in between.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use plugd_protocol::control::UnixMillis;
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::condition::Condition;
+use crate::error::{StoreError, in_words, is_damage, is_fatal};
+use crate::file::{FileIdentity, Opened, reopen};
+use crate::owners::Owners;
+use crate::queue::{BATCH_ENTRIES, Entry, Item, Queue, Turn};
+use crate::readers::Readers;
+use crate::retention::{ROWS_AT_ONCE, Retention, prune, sweep};
+use crate::row::Row;
+use crate::rows::{Rows, unix_now};
+
+/// How often is looked for what is over.
+const SWEEP_EVERY: Duration = Duration::from_secs(60);
+
+/// How often is looked whether the file still has its name.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Something that somebody waits for. It may be done twice, where the first time came to nothing.
+pub(crate) trait Act: Send {
+    /// Whether it must be on the disk before anybody hears of it, and not only with the kernel.
+    fn durable(&self) -> bool;
+    /// Does it, within a transaction.
+    fn act(&mut self, place: &mut Place<'_>) -> rusqlite::Result<()>;
+    /// Tells whoever waits: it was committed, or why not.
+    fn tell(self: Box<Self>, path: &Path, committed: Result<(), StoreError>);
+}
+
+/// Where acts are done.
+pub(crate) struct Place<'a> {
+    pub(crate) connection: &'a Connection,
+    pub(crate) rows: &'a mut Rows,
+    pub(crate) owners: &'a Owners,
+    pub(crate) keep: &'a Retention,
+    pub(crate) now: UnixMillis,
+}
+
+/// What the thread and the handle share.
+pub(crate) struct Shared {
+    pub(crate) path: PathBuf,
+    pub(crate) keep: Retention,
+    pub(crate) queue: Queue,
+    pub(crate) readers: Readers,
+    pub(crate) owners: Owners,
+    pub(crate) condition: Condition,
+}
+
+pub(crate) struct Writer {
+    shared: Arc<Shared>,
+    /// None while it cannot be opened.
+    connection: Option<Connection>,
+    identity: Option<FileIdentity>,
+    looked_at: Instant,
+    rows: Rows,
+    /// Whether SQLite waits for the disk at each commit.
+    durable: Option<bool>,
+    sweep_at: Instant,
+    pruning: bool,
+}
+
+/// Marks the end, also where the thread panics.
+struct Ending(Arc<Shared>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.readers.replace();
+        self.0.queue.end();
+    }
+}
+
+impl Writer {
+    pub(crate) fn new(shared: Arc<Shared>, opened: Opened) -> Writer {
+        Writer {
+            shared,
+            connection: Some(opened.connection),
+            identity: opened.identity,
+            looked_at: Instant::now(),
+            rows: Rows::default(),
+            durable: None,
+            sweep_at: Instant::now() + SWEEP_EVERY,
+            pruning: false,
+        }
+    }
+
+    /// Writes until the queue is closed and empty.
+    pub(crate) fn run(mut self) {
+        let _ending = Ending(Arc::clone(&self.shared));
+        let mut entries = Vec::new();
+        loop {
+            match self.shared.queue.next(&mut entries, self.sweep_at) {
+                Turn::Batch => {
+                    while !entries.is_empty() {
+                        self.batch(entries.drain(..entries.len().min(BATCH_ENTRIES)));
+                    }
+                }
+                Turn::Idle => {}
+                Turn::End => break,
+            }
+            if Instant::now() >= self.sweep_at {
+                self.sweep();
+            }
+        }
+        // The last connection that is closed writes the log back: no reader may be left. Whoever
+        // waits for the end waits for that, too.
+        self.shared.readers.replace();
+        self.connection = None;
+    }
+
+    fn batch(&mut self, entries: impl Iterator<Item = Entry>) {
+        let (mut room, mut rows, mut acts) = (0, Vec::with_capacity(BATCH_ENTRIES), Vec::new());
+        for entry in entries {
+            room += entry.bytes;
+            match entry.item {
+                Item::Row(row) => rows.push(row),
+                Item::Act(act) => acts.push(act),
+            }
+        }
+        let count = rows.len() as u64;
+        let outcome = self.write(&mut rows, &mut acts);
+        match &outcome {
+            Ok(without_row) => {
+                self.shared.condition.written();
+                if *without_row > 0 {
+                    self.shared.condition.dropped(*without_row);
+                }
+            }
+            Err(error) => {
+                self.shared.condition.dropped(count);
+                self.shared.condition.failed(&reason(error));
+            }
+        }
+        for act in acts {
+            act.tell(&self.shared.path, outcome.as_ref().map(|_| ()).map_err(Clone::clone));
+        }
+        self.shared.queue.free(room);
+        self.shared.condition.batch_done();
+        if outcome.is_ok() {
+            self.prune(rows.len());
+        }
+    }
+
+    /// Writes a batch, into a new file where this one proves damaged; how many rows could not be.
+    fn write(&mut self, rows: &mut [Box<Row>], acts: &mut [Box<dyn Act>]) -> Result<u64, StoreError> {
+        self.follow_file()?;
+        rows.sort_by(|one, other| one.call_id.cmp(&other.call_id));
+        match self.commit(rows, acts) {
+            Ok(without_row) => Ok(without_row),
+            Err(error) if is_damage(&error) => {
+                self.replace(&in_words(&error))?;
+                self.commit(rows, acts).map_err(|error| StoreError::of(&self.shared.path, &error))
+            }
+            Err(error) => Err(StoreError::of(&self.shared.path, &error)),
+        }
+    }
+
+    fn commit(&mut self, rows: &[Box<Row>], acts: &mut [Box<dyn Act>]) -> rusqlite::Result<u64> {
+        let Some(connection) = &mut self.connection else {
+            return Err(rusqlite::Error::InvalidPath(self.shared.path.clone()));
+        };
+        let durable = acts.iter().any(|act| act.durable());
+        if self.durable != Some(durable) {
+            connection.pragma_update(None, "synchronous", if durable { "full" } else { "normal" })?;
+            self.durable = Some(durable);
+        }
+        let written = transact(connection, &mut self.rows, &self.shared, rows, acts);
+        if written.is_err() {
+            self.rows.forget();
+        }
+        written
+    }
+
+    /// Goes on in a new file where this one has lost its name or another has taken it.
+    fn follow_file(&mut self) -> Result<(), StoreError> {
+        let now = Instant::now();
+        if self.connection.is_some() && now.saturating_duration_since(self.looked_at) < LOOK_EVERY {
+            return Ok(());
+        }
+        self.looked_at = now;
+        if self.connection.is_some() && FileIdentity::of(&self.shared.path) == self.identity {
+            return Ok(());
+        }
+        if self.connection.is_some() {
+            tracing::warn!(path = %self.shared.path.display(), "the record of calls was moved or deleted: it goes on in a new file");
+        }
+        self.identity = None;
+        self.replace("it was moved or deleted")
+    }
+
+    /// Opens the file anew; what is damaged is moved aside.
+    fn replace(&mut self, reason: &str) -> Result<(), StoreError> {
+        self.connection = None;
+        self.rows.forget();
+        self.durable = None;
+        let opened = reopen(&self.shared.path, &self.shared.owners, self.identity, reason)?;
+        self.connection = Some(opened.connection);
+        self.identity = opened.identity;
+        if let Some(moved) = opened.moved_aside {
+            self.shared.condition.moved(moved);
+        }
+        self.shared.readers.replace();
+        Ok(())
+    }
+
+    /// Removes the oldest rows where the file is too full, more of them than were just written.
+    fn prune(&mut self, written: usize) {
+        for _ in 0..=2 * written / ROWS_AT_ONCE {
+            let Some(connection) = &mut self.connection else { return };
+            match prune(connection, &self.shared.keep, &self.shared.owners, self.pruning) {
+                Ok(more) => self.pruning = more,
+                Err(error) => return self.not_removed(&error),
+            }
+            if !self.pruning {
+                return;
+            }
+        }
+    }
+
+    fn sweep(&mut self) {
+        let Some(connection) = &mut self.connection else {
+            self.sweep_at = Instant::now() + SWEEP_EVERY;
+            return;
+        };
+        let swept = sweep(connection, &self.shared.keep, &self.shared.owners);
+        let more = swept.as_ref().is_ok_and(|more| *more);
+        self.sweep_at = Instant::now() + if more { Duration::ZERO } else { SWEEP_EVERY };
+        match swept {
+            Ok(_) => self.prune(0),
+            Err(error) => self.not_removed(&error),
+        }
+    }
+
+    fn not_removed(&mut self, error: &rusqlite::Error) {
+        let reason = in_words(error);
+        if is_damage(error)
+            && let Err(error) = self.replace(&reason)
+        {
+            self.shared.condition.failed(&self::reason(&error));
+        } else {
+            tracing::debug!(reason, "what is over could not be removed from the record");
+        }
+    }
+}
+
+/// One transaction; how many rows could not be written.
+fn transact(
+    connection: &mut Connection,
+    rows: &mut Rows,
+    shared: &Shared,
+    batch: &[Box<Row>],
+    acts: &mut [Box<dyn Act>],
+) -> rusqlite::Result<u64> {
+    let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let without_row = rows.insert_all(&transaction, batch)?;
+    for act in acts {
+        let savepoint = transaction.savepoint()?;
+        let mut place = Place {
+            connection: &savepoint,
+            rows,
+            owners: &shared.owners,
+            keep: &shared.keep,
+            now: unix_now(),
+        };
+        match act.act(&mut place) {
+            Ok(()) => savepoint.commit()?,
+            Err(error) if is_fatal(&error) => return Err(error),
+            // What has failed keeps its reason and is undone alone.
+            Err(_) => {
+                savepoint.finish()?;
+                rows.forget_kinds();
+            }
+        }
+    }
+    rows.settle(&transaction)?;
+    transaction.commit()?;
+    Ok(without_row)
+}
+
+fn reason(error: &StoreError) -> String {
+    match error {
+        StoreError::Unusable { reason, .. } => reason.clone(),
+        StoreError::Newer { .. } | StoreError::Closed => error.to_string(),
+    }
+}

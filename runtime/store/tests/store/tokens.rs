@@ -1,0 +1,71 @@
+//! Tokens and kept results.
+
+use std::time::Duration;
+
+use plugd_protocol::control::UnixMillis;
+use plugd_store::{Retention, Store, TokenState};
+
+use crate::{Place, id_at, now, raw};
+
+fn in_an_hour() -> UnixMillis {
+    UnixMillis(now() + 3_600_000)
+}
+
+#[tokio::test]
+async fn of_all_who_take_a_token_one_gets_it() {
+    let place = Place::new();
+    let (one, other) = (place.open(), place.open());
+    one.put_token("t", &raw("[1]"), in_an_hour()).await.expect("written");
+    assert!(
+        matches!(other.token("t").await.expect("readable"), TokenState::Open { json, .. } if json.get() == "[1]")
+    );
+    let mut taken = tokio::task::JoinSet::new();
+    for index in 0..20 {
+        let store = if index % 2 == 0 { one.clone() } else { other.clone() };
+        taken.spawn(async move { store.take_token("t", "answered").await.expect("written") });
+    }
+    let states = taken.join_all().await;
+    assert_eq!(states.iter().filter(|state| matches!(state, TokenState::Open { .. })).count(), 1);
+    let decided = |state: &&TokenState| matches!(state, TokenState::Decided(how) if how == "answered");
+    assert_eq!(states.iter().filter(decided).count(), 19);
+}
+
+#[tokio::test]
+async fn a_token_outlives_its_store_and_ends_with_its_time() {
+    let place = Place::new();
+    let store = place.open();
+    let expires = in_an_hour();
+    store.put_token("good", &raw("{}"), expires).await.expect("written");
+    store.put_token("late", &raw("{}"), UnixMillis(now() - 1)).await.expect("written");
+    store.close().await;
+    let store = place.open();
+    assert!(
+        matches!(store.token("good").await.expect("readable"), TokenState::Open { expires: at, .. } if at == expires)
+    );
+    for unknown in ["late", "none"] {
+        assert!(matches!(store.take_token(unknown, "answered").await.expect("written"), TokenState::Unknown));
+    }
+}
+
+#[tokio::test]
+async fn results_are_kept_whole_within_their_own_bytes() {
+    let place = Place::new();
+    let keep = Retention { age: Duration::from_secs(3_600), bytes: 4 * 1024 * 1024 };
+    let (store, _) = Store::open(&place.path(), keep).expect("opened");
+    let large = raw(&format!("\"{}\"", "x".repeat(400 * 1024)));
+    let ids: Vec<_> = (0..4).map(|_| id_at(UnixMillis(now()))).collect();
+    for id in &ids {
+        store.keep_result(id, "a.b", &large).await.expect("written");
+    }
+    let kept = store.result(&ids[3]).await.expect("readable").expect("the latest is kept");
+    assert_eq!((&*kept.operation, kept.data.get()), ("a.b", large.get()));
+    assert!(store.result(&ids[0]).await.expect("readable").is_none(), "a quarter of 4 MiB is one MiB");
+    // One that is larger than all that is allowed is kept while it is the latest.
+    let larger = raw(&format!("\"{}\"", "y".repeat(3 * 1024 * 1024)));
+    store.keep_result(&ids[0], "a.b", &larger).await.expect("written");
+    assert!(store.result(&ids[0]).await.expect("readable").is_some());
+    // The same call's result again takes the place of the first.
+    store.keep_result(&ids[0], "a.c", &raw("1")).await.expect("written");
+    let kept = store.result(&ids[0]).await.expect("readable").expect("kept");
+    assert_eq!((&*kept.operation, kept.data.get()), ("a.c", "1"));
+}
