@@ -150,7 +150,9 @@ async fn notice(asks: &mut Following<AskNotice>) -> AskNotice {
 async fn asked(asks: &mut Following<AskNotice>) -> Ask {
     match notice(asks).await {
         AskNotice::Asked(ask) => ask,
-        other @ (AskNotice::Ended(_) | AskNotice::Progress(_)) => panic!("expected a question, got {other:?}"),
+        other @ (AskNotice::Ended(_) | AskNotice::Progress(_)) => {
+            panic!("expected a question, got {other:?}")
+        }
     }
 }
 

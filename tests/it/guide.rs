@@ -180,3 +180,121 @@ fn the_tables_of_spellings_say_what_becomes_of_each() {
     }
     daemon.stop();
 }
+
+/// What the third column says to look with, for each symptom of the table.
+const SYMPTOMS: &[(&str, &[&str])] = &[
+    ("a model never chooses a tool", &["plugd tools --all", "plugd tools --as CALLER", "plugd lint PLUGIN"]),
+    ("arguments come wrong, or cut short", &["plugd calls --stats", "plugd calls show ID"]),
+    ("the list of tools is empty", &["plugd list", "plugd tools --all", "plugd doctor"]),
+    ("a name is called that does not exist", &["plugd list"]),
+    ("validation always fails", &["plugd call OPERATION --explain", "plugd describe OPERATION"]),
+    ("the tool raises", &["plugd logs PLUGIN --call ID"]),
+    ("the same call comes again and again", &["plugd calls --operation OPERATION"]),
+    ("something was executed twice", &["plugd calls show ID", "--key"]),
+    ("two users' answers are mixed up", &["plugd calls show ID"]),
+    ("it is slow now and then", &["plugd calls --stats", "plugd calls show ID"]),
+];
+
+/// A plugin that does what the table is about.
+const ODD: &str = "
+NUMBER = {'type': 'object', 'properties': {'days': {'type': 'integer', 'maximum': 14}}, 'required': ['days']}
+OPERATIONS = [{'name': name, 'input_schema': {'type': 'object', 'properties': {}}, 'description': 'Does it. Really.'}
+    for name in ('process', 'raises', 'last', 'slow')] + [
+    {'name': 'plan', 'input_schema': NUMBER, 'description': 'Plans. Books nothing.'},
+    {'name': 'pay', 'input_schema': {'type': 'object', 'properties': {}}, 'description': 'Pays. Once.'}]
+CALLERS = []
+def handle(operation, arguments, params):
+    if operation == 'raises':
+        raise Failure('Traceback (most recent call last):\\n  File \"/srv/odd.py\", line 7\\nKeyError: amount', code=2)
+    if operation == 'last':
+        CALLERS.append(params['context'].get('caller'))
+        return {'data': CALLERS[0]}
+    if operation == 'pay':
+        mark('paid')
+    if operation == 'slow':
+        time.sleep(0.2)
+    return {'data': None}
+";
+
+/// A call's id, from its result.
+fn call_id(result: &Value) -> String {
+    result["meta"]["call_id"].as_str().expect("a call that was made has an id").to_owned()
+}
+
+/// Row T13: each symptom is made, and the command that the table names shows its cause or ends it.
+#[test]
+fn r_t13_the_ten_symptoms_of_tools_are_cured_by_the_commands_the_table_names() {
+    let rows = rows("../troubleshooting.md", "| symptom | cause | look, then mend |");
+    assert_eq!(rows.len(), SYMPTOMS.len());
+    for ((symptom, commands), row) in SYMPTOMS.iter().zip(&rows) {
+        assert_eq!(row[0], *symptom);
+        let named = quoted(&row[2]);
+        assert!(commands.iter().all(|command| named.iter().any(|named| named == command)), "{row:?}");
+    }
+
+    let sandbox = Sandbox::new("");
+    let table = sandbox.python("odd", ODD);
+    let callers = "[callers.ada]\n[callers.bob]\n[callers.nobody]\nallow = []\n";
+    sandbox.configure(&format!("{table}\n{callers}"));
+    let daemon = sandbox.serve();
+    let said = |args: &[&str]| {
+        let ran = daemon.plugd(args);
+        format!("{}{}", ran.stdout, ran.stderr)
+    };
+    #[track_caller]
+    fn has(text: &str, parts: &[&str]) {
+        parts.iter().for_each(|part| assert!(text.contains(part), "{part}: {text}"));
+    }
+
+    has(&said(&["lint", "odd"]), &["odd.process", "vague_name", "hint:"]);
+    has(&said(&["tools", "--as", "nobody"]), &["no tools are offered"]);
+    daemon.plugd(&["disable", "odd"]).expect(0);
+    has(&said(&["tools", "--all"]), &["not offered", "odd.plan", "disabled by an operator"]);
+    daemon.plugd(&["enable", "odd"]).expect(0);
+
+    let wrong = daemon.plugd(&["--output", "json", "call", "odd.plan", "days=40"]).expect(3).json();
+    daemon.plugd(&["call", "odd.plan", "--json", r#"{"days": 4"#]).expect(3);
+    has(&said(&["calls", "--stats"]), &["odd.plan", "0.0 %", "/days maximum ×1"]);
+    has(&said(&["calls", "show", &call_id(&wrong)]), &[r#"{"days":40}"#, "at most 14"]);
+
+    has(&said(&["call", "odd.plann", "days=1"]), &["did you mean odd.plan?"]);
+    has(&said(&["list"]), &["odd.plan"]);
+    has(&said(&["call", "odd.plan", "days=40", "--explain"]), &["days", "14", "40"]);
+    has(&said(&["describe", "odd.plan"]), &["days", "integer"]);
+
+    let raised = daemon.plugd(&["--output", "json", "call", "odd.raises"]).expect(1).json();
+    assert!(!raised["error"].to_string().contains("/srv"), "{raised:#}");
+    has(&said(&["logs", "odd", "--call", &call_id(&raised)]), &["/srv/odd.py", "KeyError: amount"]);
+
+    for caller in ["ada", "bob"] {
+        daemon.plugd(&["call", "odd.pay", "--as", caller, "--key", "bill-7"]).expect(0);
+        daemon.plugd(&["call", "odd.pay", "--as", caller, "--key", "bill-7"]).expect(0);
+    }
+    assert_eq!(sandbox.read("plugins/odd/paid").lines().count(), 2, "once for each key of each caller");
+    has(&said(&["calls", "--operation", "odd.pay", "--caller", "ada"]), &["odd.pay", "ada"]);
+
+    let mixed: Vec<Value> =
+        ["ada", "bob"].map(|caller| daemon.json(&["call", "odd.last", "--as", caller])).into();
+    assert_eq!(mixed[1]["data"], "ada", "the plugin keeps what it should not");
+    has(&said(&["calls", "show", &call_id(&mixed[1])]), &["caller    bob", "data      \"ada\""]);
+
+    let slow = daemon.json(&["call", "odd.slow"]);
+    has(&said(&["calls", "--stats", "--plugin", "odd"]), &["P95", "odd.slow"]);
+    has(&said(&["calls", "show", &call_id(&slow)]), &["time line", "queued", "started", "answered"]);
+    daemon.stop();
+}
+
+/// Row T13: what is mechanical about an empty list `doctor` says without being asked for it by name.
+#[test]
+fn r_t13_doctor_names_what_keeps_tools_from_being_offered() {
+    let sandbox = Sandbox::new("");
+    let table = sandbox.python("odd", "def on_init(params):\n    raise Failure('no database')\n");
+    sandbox.configure(&table);
+    let daemon = sandbox.serve();
+    assert_eq!(daemon.plugd(&["start", "odd"]).code, 6);
+    let all = daemon.plugd(&["tools", "--all"]);
+    assert!(all.stdout.contains("not offered") && all.stdout.contains("no database"), "{all:?}");
+    let doctor = daemon.plugd(&["doctor"]).expect(6);
+    assert!(doctor.stdout.contains("odd") && doctor.stdout.contains("no database"), "{doctor:?}");
+    daemon.stop();
+}

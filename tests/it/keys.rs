@@ -1,5 +1,6 @@
 //! A caller's key, and retries: what runs once, what runs again, and what is said where nobody can know.
 
+use std::process::Stdio;
 use std::thread;
 
 use plugd_tests::{Daemon, Ran, Sandbox, eventually, kill};
@@ -134,7 +135,7 @@ fn what_nobody_can_know_is_said_and_never_run_again() {
         let before = runs(&sandbox);
         let args = [operation, "--key", "k1", "waits:=true", "--timeout", "60s"];
         let mut caller = sandbox.command(&[&["call"], &args[..]].concat());
-        let caller = caller.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn();
+        let caller = caller.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let mut caller = caller.expect("plugd runs");
         eventually("it runs", || runs(&sandbox) == before + 1);
         kill_daemon(daemon);
@@ -163,6 +164,22 @@ fn what_nobody_can_know_is_said_and_never_run_again() {
         std::fs::remove_file(sandbox.path().join("plugins/shop/go")).expect("it was there");
         std::fs::remove_dir_all(sandbox.path().join("state")).expect("keys are forgotten");
     }
+}
+
+/// Whoever has lost its answer, and asks again.
+#[test]
+fn a_caller_that_goes_away_in_mid_call_is_told_later_that_the_outcome_is_unknown() {
+    let sandbox = shop();
+    let daemon = sandbox.serve();
+    let mut command = sandbox.command(&["call", "shop.order", "--key", "k", "waits:=true"]);
+    let mut caller = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("plugd runs");
+    eventually("it runs", || runs(&sandbox) == 1);
+    caller.kill().expect("it was alive");
+    caller.wait().expect("it ends");
+    sandbox.write("plugins/shop/go", "");
+    let repeat = call(&sandbox, &["shop.order", "--key", "k", "waits:=true"]).expect(6).json();
+    assert_eq!((&repeat["error"]["code"], runs(&sandbox)), (&json!(6011), 1), "{repeat:#}");
+    daemon.stop();
 }
 
 #[test]

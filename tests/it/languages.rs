@@ -231,7 +231,7 @@ fn the_sh_plugin_of_the_protocol_page_works_first_time() {
     let problems = refused["error"]["details"].as_array().expect("problems").clone();
     let suggested = problems.iter().any(|problem| problem["suggestion"] == "name");
     assert!(suggested, "the slip and its remedy: {refused:#}");
-    assert_eq!(daemon.plugd(&["call", "greet.hello"]).code, 3, "a name is required");
+    assert_eq!(daemon.plugd(&["call", "greet.hello"]).code, 8, "a name is required, and asked for");
     check_stop(&daemon, "greet");
     daemon.stop();
 }

@@ -55,6 +55,44 @@ fn r_e5_no_stack_path_or_connection_string_reaches_a_caller_and_the_log_has_them
     daemon.stop();
 }
 
+/// Row E5: the last words of a process are in the error of its call.
+#[test]
+fn what_a_process_says_at_its_end_is_no_way_around_that() {
+    const DIES: &str = r#"
+if os.path.exists("broken"):
+    raise SystemExit(open("broken").read())
+
+def handle(operation, arguments, params):
+    print("postgres://shop:hunter2@db.internal/orders is lost", file=sys.stderr, flush=True)
+    os._exit(3)
+"#;
+    let sandbox = Sandbox::new("");
+    let table = sandbox.python("dies", DIES);
+    sandbox.configure(&format!("{table}restart = {{ backoff = \"10ms\", max = 2 }}\n"));
+    let daemon = sandbox.serve();
+    let died = daemon.plugd(&["--output", "json", "call", "dies.echo"]).expect(6);
+    assert!(
+        died.stdout.contains("postgres://***") && died.stdout.contains("exit status 3"),
+        "{}",
+        died.stdout
+    );
+    assert!(!died.stdout.contains("hunter2"), "{}", died.stdout);
+    assert!(daemon.plugd(&["logs", "dies"]).stdout.contains("hunter2"), "the log has it");
+    daemon.stop();
+
+    sandbox.write("plugins/dies/broken", "cannot open /srv/ledger/secrets/key.pem with mysql://a:b@c/d");
+    std::fs::remove_dir_all(sandbox.path().join("state")).expect("nothing is remembered");
+    let daemon = sandbox.serve();
+    daemon.wait_for_state("dies", "failed");
+    for operation in ["dies.echo", "dies.other"] {
+        let failed = daemon.plugd(&["--output", "json", "call", operation]).expect(6);
+        let message = failed.json()["error"]["message"].clone();
+        let message = text(&message);
+        assert!(message.contains("cannot open …/key.pem with mysql://***"), "{message}");
+    }
+    daemon.stop();
+}
+
 #[test]
 fn r_e6_a_long_message_is_clipped_and_says_so() {
     let sandbox = ledger("");

@@ -170,6 +170,21 @@ fn r_o8_a_large_result_comes_in_pages_and_all_of_it_can_be_read() {
 }
 
 #[test]
+fn what_cannot_be_kept_is_given_whole_with_a_warning() {
+    let sandbox = shapes("\n[record]\nenabled = false\n");
+    let daemon = sandbox.serve();
+    let whole = paged(&daemon, "shapes.rows");
+    assert_eq!((whole["data"].as_array().map(Vec::len), &whole["page"]), (Some(1000), &Value::Null));
+    let warning = text(&whole["meta"]["warnings"][0]);
+    assert!(warning.contains("given whole") && warning.contains("[record]"), "{warning}");
+    for args in [&["calls"][..], &["result", text(&whole["meta"]["call_id"])]] {
+        let refused = daemon.plugd(&[&["--output", "json"], args].concat()).expect(9).json();
+        assert_eq!(refused["error"]["name"], "not_recorded", "{refused:#}");
+    }
+    daemon.stop();
+}
+
+#[test]
 fn r_o7_an_object_around_one_large_list_keeps_its_facts_and_the_first_items() {
     let sandbox = shapes("");
     let daemon = sandbox.serve();

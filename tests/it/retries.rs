@@ -121,9 +121,10 @@ fn what_took_too_long_is_not_run_again() {
 fn a_plugin_that_does_not_come_back_is_told_of_as_it_went() {
     let sandbox = shop("restart = { backoff = \"60s\", backoff_cap = \"60s\", jitter = 0.0 }\n");
     let daemon = sandbox.serve();
+    daemon.plugd(&["start", "shop"]).expect(0);
     let began = Instant::now();
     sandbox.write("plugins/shop/put", "");
-    let result = daemon.json(&["call", "shop.put", "how=crash", "--timeout", "2s"]);
+    let result = daemon.json(&["call", "shop.put", "how=crash", "--timeout", "3s"]);
     let error = &result["error"];
     assert_eq!((&error["code"], &error["outcome"]), (&json!(6001), &json!("unknown")), "{result:#}");
     assert_eq!(sandbox.read("plugins/shop/put").lines().count(), 1);

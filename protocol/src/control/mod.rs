@@ -41,7 +41,7 @@ pub use status::{
 
 pub use tools::{
     Category, CheckReport, CheckedOperation, CheckedPlugin, Dialect, Exported, LintFinding, LintParams,
-    LintReport, NotOffered, Tool, ToolsParams, ToolsReport,
+    LintReport, NotOffered, Tool, ToolsParams, ToolsReport, Tried,
 };
 
 use crate::manifest::OnLoss;

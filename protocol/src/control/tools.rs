@@ -156,6 +156,22 @@ pub struct CheckedOperation {
     /// How long it may run, in milliseconds, where its manifest says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
+    /// What came of calling it with its own examples, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tried: Option<Tried>,
+}
+
+/// What came of calling an operation with its own examples.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Tried {
+    /// The arguments; absent where it was not called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<serde_json::Value>,
+    /// Whether it answered.
+    pub answered: bool,
+    /// What is to be said about the answer, or why there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
 }
 
 /// Params of `lint`.

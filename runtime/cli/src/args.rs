@@ -5,7 +5,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{add, answer, call, calls, cancel, check, completions, config, describe, disable, doctor, enable, events, graph, jobs, lint, list, logs, reload, remove, restart, result, serve, shutdown, start, status, stop, tools};
+use crate::commands::{
+    add, answer, call, calls, cancel, check, completions, config, describe, disable, doctor, enable, events,
+    graph, jobs, lint, list, logs, reload, remove, restart, result, serve, shutdown, start, status, stop,
+    tools,
+};
 use crate::output::Format;
 
 /// Plugins for agents: any language, one contract, supervised.

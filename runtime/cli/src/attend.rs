@@ -115,8 +115,12 @@ pub(crate) fn show(result: &CallResult, context: &Context) -> Result<(), Failure
         output.note(&format!("warning: {}", render::visible_line(warning)));
     }
     match (&result.pending, &result.error) {
-        (Some(pending), _) => {
-            output.say(&render::pending(pending, output.paint_aside(), |rest| context.command_line(rest)));
+        (Some(pending), error) => {
+            // What another engine could not carry on has a hint that names no token.
+            let hint = error.as_ref().and_then(|error| error.hint.as_deref());
+            let instead = hint.filter(|hint| !hint.contains(&pending.token));
+            let line = |rest: &str| context.command_line(rest);
+            output.say(&render::pending(pending, instead, output.paint_aside(), line));
         }
         (None, Some(error)) => output.error(error),
         (None, None) => {}

@@ -16,6 +16,7 @@ mod runtime;
 mod settings;
 #[cfg(test)]
 mod shapes;
+mod trial;
 
 use std::process::ExitCode;
 use std::sync::OnceLock;
@@ -29,10 +30,12 @@ use crate::output::{Format, Output};
 
 fn main() -> ExitCode {
     plugd_engine::launcher::take_over();
-    let cli = match Cli::try_parse() {
+    let mut cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return ExitCode::from(refuse(&error)),
     };
+    // PLUGD_AS that is set to nothing names nobody.
+    cli.global.caller.take_if(|caller| caller.is_empty());
     let output = Output::new(cli.global.output, cli.global.quiet);
     let context = Context { global: cli.global, output, log: OnceLock::new() };
     let code = match run(cli.command, &context) {

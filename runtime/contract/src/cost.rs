@@ -31,16 +31,24 @@ pub(crate) enum Bearable {
 
 /// Counts what naming the problems of a value would take, without doing it.
 pub(crate) fn of(document: &Document<'_>, value: &Value) -> Bearable {
+    weighed(document, value).0
+}
+
+/// The same with a measure of the work, in which what lies among alternatives weighs more.
+pub(crate) fn weighed(document: &Document<'_>, value: &Value) -> (Bearable, usize) {
+    /// How much more.
+    const AMONG_ALTERNATIVES_WEIGH: usize = 50;
     let mut tally = Tally { open: Vec::new(), visits: 0, among_alternatives: 0 };
     tally.push(Visit { schema: document.root(), value, alternatives: 0 });
     while let Some(visit) = tally.open.pop() {
         visit.same_value(document, &mut tally);
         visit.deeper(&mut tally);
         if tally.among_alternatives > VISITS_AMONG_ALTERNATIVES_MAX {
-            return Bearable::Nothing;
+            return (Bearable::Nothing, usize::MAX);
         }
     }
-    if tally.visits > VISITS_MAX { Bearable::First } else { Bearable::Everything }
+    let weight = tally.visits + tally.among_alternatives * AMONG_ALTERNATIVES_WEIGH;
+    (if tally.visits > VISITS_MAX { Bearable::First } else { Bearable::Everything }, weight)
 }
 
 struct Tally<'a, 'v> {

@@ -21,11 +21,11 @@ const ROUNDS_MAX: usize = 64;
 /// Alternatives are tried within alternatives this deeply.
 const ALTERNATIVES_DEPTH_MAX: usize = 4;
 
-/// So many bytes are validated in all while one call's arguments are mended.
-const VALIDATED_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// So much work, as [`cost::weighed`] measures it, goes into mending one call's arguments.
+const WORK_MAX: usize = 20_000_000;
 
-/// What one validation counts at least, so that there are never more than some thousand.
-const VALIDATED_BYTES_LEAST: usize = 32 * 1024;
+/// What looking for what is wrong counts at least, so that it is never done more than some thousand times.
+const WORK_LEAST: usize = 5_000;
 
 /// Arguments on their way to what their schema declares.
 #[derive(Clone)]
@@ -155,15 +155,15 @@ pub(crate) fn faults<'e>(errors: &'e [ValidationError<'_>]) -> Vec<Fault<'e>> {
 
 /// Brings arguments to their declared types and fills in defaults, as far as that goes.
 pub(crate) fn mended(contract: &Contract, draft: Draft) -> Draft {
-    let bytes_left = VALIDATED_BYTES_MAX.max(draft.text.get().len().saturating_mul(8));
-    let mut mending = Mending { contract, document: Document::new(&contract.schema), bytes_left };
+    let document = Document::new(&contract.schema);
+    let mut mending = Mending { contract, document, work_left: WORK_MAX };
     mending.settled(draft, &Pins::new(), 0)
 }
 
 struct Mending<'c> {
     contract: &'c Contract,
     document: Document<'c>,
-    bytes_left: usize,
+    work_left: usize,
 }
 
 impl<'c> Mending<'c> {
@@ -187,15 +187,15 @@ impl<'c> Mending<'c> {
             .or_else(|| self.decided(draft, &faults, pins, depth))
     }
 
-    /// What is wrong, unless that takes too long, or too much was validated already.
+    /// What is wrong, unless finding out takes too long.
     fn errors<'v>(&mut self, draft: &'v Draft) -> Option<Vec<ValidationError<'v>>>
     where
         'c: 'v,
     {
-        let bytes = draft.text.get().len().max(VALIDATED_BYTES_LEAST);
-        self.bytes_left = self.bytes_left.checked_sub(bytes)?;
         let contract: &'c Contract = self.contract;
-        match cost::of(&self.document, &draft.value) {
+        let (bearable, work) = cost::weighed(&self.document, &draft.value);
+        self.work_left = self.work_left.checked_sub(work.max(WORK_LEAST))?;
+        match bearable {
             Bearable::Everything => Some(contract.validator.iter_errors(&draft.value).collect()),
             Bearable::First | Bearable::Nothing => None,
         }

@@ -60,7 +60,7 @@ impl Engine {
             operation: operation.name.clone(),
         };
         let operations = registered.into_iter().flatten().map(id).collect();
-        let (exported, findings) = (self.exported(name).await, self.findings_of(name).await);
+        let (exported, findings) = (self.exported(name, None).await, self.findings_of(name).await);
         Ok(AddReport { plugin, operations, exported, findings })
     }
 

@@ -95,14 +95,14 @@ impl Engine {
                 return Err(snapshot.unknown(&params.name));
             }
         }
+        // What a profile may not use is in neither list.
         let shown = |exported: &Exported| {
-            let id = |operation: &plugd_protocol::Operation| format!("{name}.{}", operation.name);
-            let bad =
-                || description.quarantined.iter().any(|bad| format!("{name}.{}", bad.name) == exported.id);
-            description.operations.iter().any(|declared| id(declared) == exported.id)
-                || (operation.is_none() && bad())
+            let declared = description.operations.iter().map(|operation| operation.name.as_str());
+            let bad = description.quarantined.iter().map(|bad| bad.name.as_str());
+            declared.chain(bad).any(|own| exported.id == format!("{name}.{own}"))
         };
-        description.exported = self.exported(&name).await.into_iter().filter(shown).collect();
+        let exported = self.exported(&name, operation.as_deref()).await;
+        description.exported = exported.into_iter().filter(shown).collect();
         Ok(description)
     }
 

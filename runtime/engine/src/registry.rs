@@ -185,7 +185,11 @@ impl Registered {
 }
 
 impl RegisteredOperation {
-    pub(crate) fn new(id: OperationId, operation: Operation, plugin_version: Arc<str>) -> RegisteredOperation {
+    pub(crate) fn new(
+        id: OperationId,
+        operation: Operation,
+        plugin_version: Arc<str>,
+    ) -> RegisteredOperation {
         let (contract, output_contract) = (OnceLock::new(), OnceLock::new());
         RegisteredOperation { id, operation, plugin_version, contract, output_contract }
     }
@@ -350,6 +354,23 @@ mod tests {
         assert!(snapshot.operation("fp.bad").is_none());
         let [bad] = declared.manifest.quarantined.as_slice() else { panic!("{declared:?}") };
         assert!(bad.name == "bad" && bad.reason.starts_with("input_schema: "), "{bad:?}");
+    }
+
+    /// Row R9.
+    #[test]
+    fn r_r9_an_output_schema_that_does_not_compile_keeps_its_operation_out_too() {
+        let declared = |schema: &str| {
+            let text = format!(
+                r#"{{"protocol":1,"name":"x","version":"1","operations":[
+                    {{"name":"a","input_schema":{{}},"output_schema":{schema}}}]}}"#
+            );
+            Registry::new().look_at(&name("fp"), &RawValue::from_string(text).unwrap()).unwrap()
+        };
+        let bad = declared(r#"{"type":"objct"}"#);
+        assert!(bad.manifest.quarantined[0].reason.starts_with("output_schema: "), "{bad:?}");
+        let good = declared(r#"{"type":"object"}"#);
+        assert!(good.operations[0].output_contract().is_some());
+        assert!(declared("null").operations[0].output_contract().is_none());
     }
 
     #[test]

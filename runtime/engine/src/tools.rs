@@ -124,14 +124,17 @@ impl Engine {
         }
     }
 
-    /// By which names each operation of a plugin is found, and whether it can be called.
-    pub(crate) async fn exported(&self, plugin: &PluginName) -> Vec<Exported> {
+    /// By which names each operation of a plugin is found, and whether it can be called; or only that one.
+    pub(crate) async fn exported(&self, plugin: &PluginName, only: Option<&str>) -> Vec<Exported> {
         let standing = self.standing().await;
         let Some(registered) = standing.snapshot.plugin(plugin) else { return Vec::new() };
         let down = standing.down(plugin).map(|(_, reason)| reason);
+        let wanted = |name: &str| only.is_none_or(|only| only == name);
         let usable =
-            registered.operations().iter().map(|operation| standing.exported(operation, down.as_deref()));
-        let unusable = registered.manifest.quarantined.iter().map(|bad| Exported {
+            registered.operations().iter().filter(|operation| wanted(operation.id.operation.as_str()));
+        let usable = usable.map(|operation| standing.exported(operation, down.as_deref()));
+        let unusable = registered.manifest.quarantined.iter().filter(|bad| wanted(&bad.name));
+        let unusable = unusable.map(|bad| Exported {
             id: format!("{plugin}.{}", bad.name),
             name: None,
             description: String::new(),

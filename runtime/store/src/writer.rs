@@ -107,6 +107,8 @@ impl Writer {
                 self.sweep();
             }
         }
+        // Processes that live no minute remove something, too: each of them more than it has added.
+        self.sweep();
         // The last connection that is closed writes the log back: no reader may be left. Whoever
         // waits for the end waits for that, too.
         self.shared.readers.replace();

@@ -154,3 +154,15 @@ fn the_command_that_is_printed_does_what_it_says() {
     assert_eq!(ran(&sandbox), wiped());
     daemon.stop();
 }
+
+#[test]
+fn a_single_executable_is_called_again_rather_than_carried_on() {
+    let sandbox = files();
+    let call = ["call", "./plugins/files/main.py", "wipe", "count=3"];
+    let told = sandbox.plugd(&call).expect(8);
+    assert!(told.stderr.contains("--yes") && !told.stderr.contains("plugd answer"), "{told:?}");
+    sandbox.plugd(&[&call[..], &["--yes"]].concat()).expect(0);
+    let explained = sandbox.json(&[&call[..], &["--explain"]].concat());
+    assert_eq!(explained["source"]["kind"], "embedded", "{explained:#}");
+    assert_eq!(ran(&sandbox).len(), 1);
+}

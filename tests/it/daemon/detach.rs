@@ -54,7 +54,8 @@ fn c061_a_script_that_starts_a_daemon_and_calls_it_ends() {
     let sandbox = Sandbox::new("");
     let table = sandbox.python("fp", "");
     sandbox.configure(&table);
-    let script = "out=$(\"$0\" serve --detach 2>&1; \"$0\" call fp.echo x=1 2>&1); echo \"$out\" | grep -c '\"x\": \"1\"'";
+    let script =
+        "out=$(\"$0\" serve --detach 2>&1; \"$0\" call fp.echo x=1 2>&1); echo \"$out\" | grep -c '^x: 1$'";
     let ran = shell(&sandbox, script);
     let daemon = Detached::of(&sandbox);
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "1\n"), "{ran:?}");

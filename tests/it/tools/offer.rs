@@ -309,3 +309,46 @@ fn an_empty_offer_is_an_empty_array_and_says_where_to_look() {
     assert_eq!(exported(sandbox.plugd(&["tools", "--for", "openai"])), Vec::<Value>::new());
     assert_eq!(sandbox.json(&["tools"])["tools"], json!([]));
 }
+
+#[test]
+fn o5_check_tries_what_only_reads_with_its_own_examples_and_says_what_is_no_result() {
+    let sandbox = Sandbox::new("");
+    let declare = |name: &str, read_only: bool| {
+        json!({
+            "name": name, "description": "Tells something. It is said at once.", "effects": {"read_only": read_only},
+            "input_schema": {"type": "object", "properties": {"id": {"type": "string", "examples": ["TK-1"]}}, "required": ["id"]},
+            "output_schema": {"type": "object", "properties": {"step": {"type": "string"}}},
+        })
+    };
+    let mut bare = declare("bare", true);
+    bare["output_schema"] = json!({});
+    let declared =
+        operations(&[declare("good", true), declare("lacks", true), bare, declare("writes", false)]);
+    let definitions = declared
+        + "
+def handle(operation, arguments, params):
+    mark('called', operation)
+    return {'data': {'good': {'step': arguments['id']}, 'lacks': {'other': 1}, 'bare': 'ok'}[operation]}
+";
+    sandbox.python("fp", &definitions);
+    sandbox.plugd(&["check", "plugins/fp/main.py"]).expect(0);
+    assert_eq!(sandbox.read("plugins/fp/called"), "", "nothing is called unasked");
+    let shown = sandbox.plugd(&["check", "plugins/fp/main.py", "--run"]).expect(0).stdout;
+    assert_eq!(sandbox.read("plugins/fp/called"), "good\nlacks\nbare\n");
+    for part in [
+        "it answers {\"id\":\"TK-1\"}",
+        "its data lacks step",
+        "a bare word, \"ok\"",
+        "not declared read-only",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+}
+
+#[test]
+fn a_path_is_checked_alone_even_where_it_requires_another_plugin() {
+    let sandbox = Sandbox::new("");
+    sandbox.python("fp", "MANIFEST = {'requires': {'nowhere': '*'}}");
+    let checked = sandbox.plugd(&["check", "plugins/fp/main.py"]).expect(0);
+    assert!(checked.stdout.contains("nowhere"), "what it waits for is said: {checked:?}");
+}

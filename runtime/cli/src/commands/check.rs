@@ -1,8 +1,8 @@
 //! `plugd check`: whether plugins can be used, found, filled and told of, without calling them.
 
 use plugd_protocol::control::{
-    CheckReport, CheckedOperation, CheckedPlugin, DescribeParams, Description, Exported, LintParams,
-    ListParams, PluginState,
+    CallParams, CheckReport, CheckedOperation, CheckedPlugin, DescribeParams, Description, Exported,
+    LintParams, ListParams, PluginState, Tried,
 };
 use plugd_protocol::manifest::Confirm;
 use plugd_protocol::{Operation, PluginName};
@@ -14,12 +14,13 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::render;
 use crate::runtime::Runtime;
+use crate::trial;
 
 /// Whether plugins can be used: their names, sizes, arguments and failures
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Describes plugins and says of each operation how it is found, how it is filled and how it fails, and
-what its declaration could say better. Nothing is called. Without a name, the configuration and every
+what its declaration could say better. Nothing is called but with --run. Without a name, the configuration and every
 plugin in it are looked at. Works with and without a daemon. Exits 6 if something that is declared
 cannot be called, 2 if the configuration is wrong.
 
@@ -27,11 +28,14 @@ Examples:
   plugd check
   plugd check archive
   plugd check ./greet.py                         an executable, or a folder with a plugin.toml
-  plugd check ./greet.py --output json")]
+  plugd check ./greet.py --run                   also tries what only reads")]
 pub(crate) struct Args {
     /// Only these plugins; or paths of executables and folders, without any configuration
     #[arg(value_name = "PLUGIN|PATH")]
     targets: Vec<String>,
+    /// Also call what is declared read-only, with its own examples, and look at what it answers
+    #[arg(long)]
+    run: bool,
 }
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
@@ -39,8 +43,9 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
         true => plugd_engine::check(&context.settings()?.config),
         false => Vec::new(),
     };
-    let (runtime, plugins) = open(&Targets::read(&args.targets)?, context).await?;
-    let looked = look_at(&runtime, plugins, problems).await;
+    let targets = Targets::read(&args.targets)?;
+    let (runtime, plugins) = open(&targets, context).await?;
+    let looked = look_at(&runtime, plugins, problems, &args, &targets).await;
     runtime.finish().await;
     let report = looked?;
     context.output.report(&report, |paint| render::checked(&report, paint))?;
@@ -51,6 +56,8 @@ async fn look_at(
     runtime: &Runtime,
     mut names: Vec<PluginName>,
     problems: Vec<String>,
+    args: &Args,
+    targets: &Targets,
 ) -> Result<CheckReport, Failure> {
     if names.is_empty() {
         let list = runtime.list(&ListParams::default()).await?;
@@ -65,20 +72,56 @@ async fn look_at(
             // It was never described: its state says why.
             None => Vec::new(),
         };
-        plugins.push(CheckedPlugin {
-            operations: operations(&description),
-            plugin: description.plugin,
-            findings,
-        });
+        let mut operations = operations(&description);
+        if args.run {
+            try_out(&mut operations, &description, runtime).await?;
+        }
+        plugins.push(CheckedPlugin { operations, plugin: description.plugin, findings });
     }
-    let ok = problems.is_empty() && plugins.iter().all(is_usable);
+    let ok = problems.is_empty() && plugins.iter().all(|checked| is_usable(checked, targets));
     Ok(CheckReport { ok, plugins, problems })
 }
 
-fn is_usable(checked: &CheckedPlugin) -> bool {
+/// Calls what only reads, one after the other.
+async fn try_out(
+    operations: &mut [CheckedOperation],
+    description: &Description,
+    runtime: &Runtime,
+) -> Result<(), Failure> {
+    for checked in operations.iter_mut().filter(|checked| checked.exported.unreachable.is_none()) {
+        let Some(operation) = declared(description, &checked.exported) else { continue };
+        let nothing = |remark: String| Tried { arguments: None, answered: false, remarks: vec![remark] };
+        checked.tried = Some(match (operation.effects.read_only, trial::arguments(operation)) {
+            (None | Some(false), _) => nothing("not called: it is not declared read-only".to_owned()),
+            (Some(true), Err(name)) => nothing(format!("not called: {name} is required and has no example")),
+            (Some(true), Ok(arguments)) => {
+                let params = CallParams { whole: true, ..CallParams::new(&*checked.exported.id) };
+                let params = params
+                    .arguments(&arguments.to_string())
+                    .map_err(|error| Failure::internal(error.to_string()))?;
+                let result = runtime.call(params, None).await?;
+                let data = result.data.as_deref().and_then(|data| serde_json::from_str(data.get()).ok());
+                let remarks = match (&result.error, data) {
+                    (Some(error), _) => vec![trial::failed(error)],
+                    (None, data) => trial::remarks(&data.unwrap_or_default(), operation),
+                };
+                Tried { arguments: Some(arguments), answered: result.error.is_none(), remarks }
+            }
+        });
+    }
+    Ok(())
+}
+
+fn is_usable(checked: &CheckedPlugin, targets: &Targets) -> bool {
     let described = checked.plugin.version.is_some();
-    let up = match checked.plugin.state {
-        PluginState::Failed | PluginState::Disabled | PluginState::Blocked => false,
+    // Alone it cannot have what it requires, and that says nothing against it.
+    let is_alone = match targets {
+        Targets::Paths(_) => true,
+        Targets::Plugins(_) => false,
+    };
+    let (up, blocked) = match checked.plugin.state {
+        PluginState::Failed | PluginState::Disabled => (false, false),
+        PluginState::Blocked => (is_alone, is_alone),
         PluginState::Registered
         | PluginState::Starting
         | PluginState::Ready
@@ -86,18 +129,25 @@ fn is_usable(checked: &CheckedPlugin) -> bool {
         | PluginState::Idle
         | PluginState::Backoff
         | PluginState::Stopping
-        | PluginState::Stopped => true,
+        | PluginState::Stopped => (true, false),
     };
-    described && up && checked.operations.iter().all(|operation| operation.exported.unreachable.is_none())
+    let is_usable = |operation: &CheckedOperation| {
+        let exported = &operation.exported;
+        let tried = operation.tried.as_ref().is_none_or(|tried| tried.answered || tried.arguments.is_none());
+        tried && (exported.unreachable.is_none() || (blocked && !exported.found_by.is_empty()))
+    };
+    described && up && checked.operations.iter().all(is_usable)
+}
+
+/// What an operation is declared as; none where that cannot be used.
+fn declared<'d>(description: &'d Description, exported: &Exported) -> Option<&'d Operation> {
+    let of =
+        |operation: &&Operation| format!("{}.{}", description.plugin.name, operation.name) == exported.id;
+    description.operations.iter().find(of)
 }
 
 fn operations(description: &Description) -> Vec<CheckedOperation> {
-    let declared = |exported: &Exported| {
-        let of =
-            |operation: &&Operation| format!("{}.{}", description.plugin.name, operation.name) == exported.id;
-        description.operations.iter().find(of)
-    };
-    let checked = description.exported.iter().map(|exported| match declared(exported) {
+    let checked = description.exported.iter().map(|exported| match declared(description, exported) {
         Some(operation) => checked(exported.clone(), operation),
         None => CheckedOperation {
             exported: exported.clone(),
@@ -107,6 +157,7 @@ fn operations(description: &Description) -> Vec<CheckedOperation> {
             confirmed: false,
             retried: false,
             timeout_ms: None,
+            tried: None,
         },
     });
     checked.collect()
@@ -130,5 +181,6 @@ fn checked(exported: Exported, operation: &Operation) -> CheckedOperation {
         },
         retried: effects.idempotent == Some(true) || effects.read_only == Some(true),
         timeout_ms: operation.timeout_ms,
+        tried: None,
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use plugd_protocol::control::{CheckReport, CheckedOperation, CheckedPlugin, Exported};
+use plugd_protocol::control::{CheckReport, CheckedOperation, CheckedPlugin, Exported, Tried};
 
 use super::text::{Paint, visible_line, wire_name};
 use super::tools::count;
@@ -44,6 +44,9 @@ fn plugin(checked: &CheckedPlugin, paint: Paint, out: &mut String) {
             let _ = writeln!(out, "    found: {}", found(operation));
             let _ = writeln!(out, "    filled: {}", filled(operation));
             let _ = writeln!(out, "    fails: {}", fails(operation));
+        }
+        if let Some(tried) = &operation.tried {
+            let _ = writeln!(out, "    tried: {}", outcome(tried, paint));
         }
     }
     out.push_str(&super::lint::findings(&checked.findings, paint));
@@ -98,6 +101,17 @@ fn fails(operation: &CheckedOperation) -> String {
     format!("after {time}, or in its own words; {retried}{confirmed}")
 }
 
+fn outcome(tried: &Tried, paint: Paint) -> String {
+    let remarks = visible_line(&tried.remarks.join("; ")).into_owned();
+    match (&tried.arguments, tried.answered, tried.remarks.is_empty()) {
+        (None, _, _) => remarks,
+        (Some(arguments), true, true) => format!("it answers {}", visible_line(&arguments.to_string())),
+        (Some(arguments), _, _) => {
+            format!("with {}: {}", visible_line(&arguments.to_string()), paint.red(&remarks))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,7 +127,8 @@ mod tests {
                 "operations": [
                     {"id": "t.one", "name": "t__one", "description": "", "bytes": 12, "found_by": ["t.one", "t__one"],
                      "examples": ["do\u{1b} it"], "required": ["id"], "optional": ["unit"], "confirmed": true,
-                     "retried": false, "timeout_ms": 5000},
+                     "retried": false, "timeout_ms": 5000,
+                     "tried": {"arguments": {"id": 1}, "answered": true, "remarks": ["its data is empty"]}},
                     {"id": "t.badName", "description": "", "bytes": 0, "found_by": [], "unreachable": "no",
                      "confirmed": false, "retried": false},
                 ],
@@ -124,7 +139,8 @@ mod tests {
         let expected = "problem: plugin x: its program is gone\nt 1.0  idle\n  t.one  t__one  12 bytes\n    \
             found: as t.one, t__one; by 1 example, such as “do\\u{1b} it”\n    \
             filled: id must be given, or is asked for; unit may be given\n    \
-            fails: after 5s, or in its own words; never tried again by itself; runs only once a person agrees\n  \
+            fails: after 5s, or in its own words; never tried again by itself; runs only once a person agrees\n    \
+            tried: with {\"id\":1}: its data is empty\n  \
             t.badName  cannot be called: no\nnot all of it can be called\n";
         assert_eq!(checked(&report, Paint::never()), expected);
     }

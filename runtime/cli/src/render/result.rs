@@ -91,8 +91,14 @@ fn place(page: &Page, pointer: Option<&str>) -> String {
     out
 }
 
-/// What a person must say, and the command that says it; `line` makes a command line of its end.
-pub(crate) fn pending(pending: &Pending, paint: Paint, line: impl Fn(&str) -> String) -> String {
+/// What a person must say, and the command that says it, or what to do `instead`; `line` makes a command
+/// line of its end.
+pub(crate) fn pending(
+    pending: &Pending,
+    instead: Option<&str>,
+    paint: Paint,
+    line: impl Fn(&str) -> String,
+) -> String {
     let mut out = format!("{}\n", visible(&pending.prompt));
     let schema = |question: &plugd_protocol::plugin::Question| -> Value {
         let schema = question.schema.as_deref();
@@ -114,6 +120,10 @@ pub(crate) fn pending(pending: &Pending, paint: Paint, line: impl Fn(&str) -> St
     out.push_str(&table(&rows));
     if let Some(arguments) = &pending.arguments {
         let _ = writeln!(out, "  {}", pretty(&arguments.to_string()).replace('\n', "\n  "));
+    }
+    if let Some(instead) = instead {
+        let _ = writeln!(out, "  {} {}", paint.dim("hint:"), visible_line(instead));
+        return out;
     }
     let token = visible_line(&pending.token);
     let until = until(pending.expires);
@@ -182,7 +192,7 @@ mod tests {
             let written = json!({"token": "t-1", "expires": 0, "prompt": "Which ticket, and when?",
                 "questions": questions, "arguments": arguments});
             let waits: Pending = serde_json::from_str(&written.to_string()).unwrap();
-            pending(&waits, Paint::never(), |rest| format!("plugd {rest}"))
+            pending(&waits, None, Paint::never(), |rest| format!("plugd {rest}"))
         };
         let text = waits(
             json!([{"name": "id", "prompt": "The ticket's number"},
@@ -200,5 +210,9 @@ mod tests {
             "{text}"
         );
         assert!(text.ends_with("not to:\n  plugd answer t-1 --no\n"), "{text}");
+        let waits = r#"{"token":"t-1","expires":0,"prompt":"Run it?"}"#;
+        let waits: Pending = serde_json::from_str(waits).unwrap();
+        let text = pending(&waits, Some("call again with --yes"), Paint::never(), str::to_owned);
+        assert_eq!(text, "Run it?\n  hint: call again with --yes\n");
     }
 }

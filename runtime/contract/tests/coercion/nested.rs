@@ -59,9 +59,10 @@ fn options_are_met_but_for_case_and_by_what_they_read_as() {
     texts(r#"{"enum":[1.0]}"#, &[("1", "1.0"), ("一", "1.0")]);
     texts(r#"{"type":"integer","enum":[1,2]}"#, &[("二", "2")]);
     assert_eq!(notes(r#"{"properties":{"v":{"type":"integer","enum":[2]}}}"#, r#"{"v":"二"}"#).len(), 1);
-    assert_eq!(
-        outcome(r#"{"properties":{"v":{"type":"integer","enum":[7,8]}}}"#, r#"{"v":"007"}"#).lines().last(),
-        Some(r#"/v | enum | one of 7, 8 | string "007""#)
+    check(
+        r#"{"properties":{"v":{"type":"integer","enum":[7,8]}}}"#,
+        r#"{"v":"007"}"#,
+        r#"/v | type | one of 7, 8, written without leading zeros | string "007""#,
     );
     texts(r#"{"const":"Yes"}"#, &[("yes", "\"Yes\"")]);
     texts(r#"{"const":3}"#, &[("3", "3")]);
@@ -195,7 +196,6 @@ fn nothing_takes_long_however_much_is_given() {
         kind = format!(r#"{{"anyOf":[{}]}}"#, (0..16).map(branch).collect::<Vec<_>>().join(","));
     }
     drop(outcome(&format!(r#"{{"properties":{{"v":{kind}}}}}"#), r#"{"v":{"a":{"a":{"a":"x"}}}}"#));
-    eprintln!("ALT {:?}", started.elapsed());
     let texts = format!(
         r#"{{"v":{}}}"#,
         (0..12).fold("1".to_owned(), |text, _| Value::from(format!("[{text}]")).to_string())

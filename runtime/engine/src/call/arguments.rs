@@ -42,7 +42,8 @@ impl Engine {
     ) -> Result<Arc<RegisteredOperation>, Stopped> {
         trail.arguments.given = Some(object(trail.arguments.given.take()));
         let (operation, mut prepared) = self.prepared(trail, operation).await?;
-        for round in 1.. {
+        let mut rounds_left = ROUNDS_MAX;
+        loop {
             let missing = match prepared {
                 Prepared::Fits => {
                     trail.arguments.run = trail.arguments.given.take();
@@ -62,16 +63,18 @@ impl Engine {
             if let Origin::Plugin { .. } = trail.request.origin {
                 return Err(invalid(&operation, problems(operation.contract()?, &missing.known)).into());
             }
-            let answers = match round {
-                ..=ROUNDS_MAX => self.ask_for(trail, &operation, &missing).await?,
-                _ => None,
+            let answers = match rounds_left.checked_sub(1) {
+                Some(left) => {
+                    rounds_left = left;
+                    self.ask_for(trail, &operation, &missing).await?
+                }
+                None => None,
             };
             match answers {
                 Some(answers) => prepared = operation.contract()?.answer(&missing.known, &answers),
                 None => return Err(self.stop_for_input(trail, &operation, missing).await?),
             }
         }
-        unreachable!("the last round returns")
     }
 
     /// What becomes of the arguments.

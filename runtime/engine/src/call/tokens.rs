@@ -163,14 +163,14 @@ impl Engine {
         if let Some(answered) = self.shared().asks.answer(&params) {
             return answered;
         }
-        let kept = read(&*self.token(&params.token, None).await?)?;
+        let kept = read(&self.token(&params.token, None).await?)?;
         let said = self.said(&params, &kept).await?;
         let decided = match said {
             Said::Values(_) | Said::Yes => ANSWERED,
             Said::No => DECLINED,
         };
         // Two may answer at once: the first has it.
-        let kept = read(&*self.token(&params.token, Some(decided)).await?)?;
+        let kept = read(&self.token(&params.token, Some(decided)).await?)?;
         let call_id = kept.call_id.clone();
         let result = self.carry_on(kept, said, params.confirm, asker).await;
         Ok(AnswerReport { call_id, result: Some(result) })

@@ -114,7 +114,7 @@ mod tests {
     fn what_plugd_offers_itself_is_declared_as_it_asks_of_plugins() {
         let own = operation("plugd.read_result").expect("it is offered");
         assert!(Arc::ptr_eq(own, operation("plugd__read_result").expect("it is offered")));
-        assert!(operation("plugd.other").is_none() && operation("tickets.query").is_none());
+        assert!(operation("plugd.other").is_none() && operation("shop.query").is_none());
         let contract = own.contract().expect("its schema compiles");
         for (arguments, fits) in [
             (r#"{"ref":"c1"}"#, true),

@@ -314,12 +314,12 @@ mod tests {
     #[tokio::test]
     async fn r_x12_the_same_question_of_the_same_caller_is_answered_again() {
         let cache = Arc::new(AnswerCache::default());
-        let asked = question("tickets", r#"{"a":1,"b":2.0}"#, None);
+        let asked = question("shop", r#"{"a":1,"b":2.0}"#, None);
         lead(&cache, &asked).await.keep(&answer("7"), &id());
-        assert_eq!(earlier(&cache, &question("tickets", r#"{ "b": 2.0, "a": 1 }"#, None)).await, "7");
+        assert_eq!(earlier(&cache, &question("shop", r#"{ "b": 2.0, "a": 1 }"#, None)).await, "7");
         for other in [
-            question("tickets", r#"{"a":1,"b":2}"#, None),
-            question("tickets", r#"{"a":1,"b":2.0}"#, Some("ci")),
+            question("shop", r#"{"a":1,"b":2}"#, None),
+            question("shop", r#"{"a":1,"b":2.0}"#, Some("ci")),
             question("other", r#"{"a":1,"b":2.0}"#, None),
         ] {
             drop(lead(&cache, &other).await);
@@ -329,7 +329,7 @@ mod tests {
     #[tokio::test]
     async fn equal_calls_at_once_run_once_and_a_cancel_is_not_inherited() {
         let cache = Arc::new(AnswerCache::default());
-        let asked = question("tickets", "{}", None);
+        let asked = question("shop", "{}", None);
         let first = lead(&cache, &asked).await;
         let follow = || {
             let (cache, asked) = (Arc::clone(&cache), Arc::clone(&asked));
@@ -354,7 +354,7 @@ mod tests {
     #[tokio::test]
     async fn who_has_waited_for_several_failures_runs_alone() {
         let cache = Arc::new(AnswerCache::default());
-        let asked = question("tickets", "{}", None);
+        let asked = question("shop", "{}", None);
         let mut leader = lead(&cache, &asked).await;
         let (task_cache, task_asked) = (Arc::clone(&cache), Arc::clone(&asked));
         let waits = tokio::spawn(async move { task_cache.take_turn(task_asked, TTL).await });
@@ -382,7 +382,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_outdated_is_not_given_again() {
         let cache = Arc::new(AnswerCache::default());
-        let asked = question("tickets", "{}", None);
+        let asked = question("shop", "{}", None);
         lead(&cache, &asked).await.keep(&answer("1"), &id());
         let other = question("other", "{}", None);
         lead(&cache, &other).await.keep(&answer("2"), &id());
@@ -400,7 +400,7 @@ mod tests {
     #[tokio::test]
     async fn an_answer_ends_with_its_time() {
         let cache = Arc::new(AnswerCache::default());
-        let asked = question("tickets", "{}", None);
+        let asked = question("shop", "{}", None);
         cache.with(|tables| tables.keep(&asked, kept_of("1"), Instant::now()));
         drop(lead(&cache, &asked).await);
         assert_eq!(cache.with(|tables| (tables.bytes, tables.by_use.len())), (0, 0));
@@ -416,10 +416,10 @@ mod tests {
         let mut tables = Tables::default();
         let ends = Instant::now() + TTL;
         for number in 0..=ENTRIES_MAX {
-            tables.keep(&question("tickets", &number.to_string(), None), kept_of("1"), ends);
+            tables.keep(&question("shop", &number.to_string(), None), kept_of("1"), ends);
         }
         assert_eq!((tables.kept.len(), tables.by_use.len()), (ENTRIES_MAX, ENTRIES_MAX));
-        assert!(!tables.kept.contains_key(&question("tickets", "0", None)), "the oldest went");
+        assert!(!tables.kept.contains_key(&question("shop", "0", None)), "the oldest went");
         let large = format!("\"{}\"", "x".repeat(ENTRY_BYTES_MAX - 2_000));
         for number in 0..20 {
             tables.keep(&question("large", &number.to_string(), None), kept_of(&large), ends);

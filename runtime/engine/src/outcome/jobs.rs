@@ -329,12 +329,11 @@ mod tests {
     #[test]
     fn so_many_jobs_run_at_once_and_no_more() {
         let jobs = Arc::new(Jobs::default());
-        let mut places: Vec<Place> =
-            (0..RUNNING_MAX).map(|id| jobs.enter(job(id)).ok().expect("room")).collect();
+        let mut places: Vec<Place> = (0..RUNNING_MAX).map(|id| jobs.enter(job(id)).expect("room")).collect();
         let refused = jobs.enter(job(RUNNING_MAX)).err().expect("no room");
         assert_eq!(refused.code, ErrorKind::Overloaded.code());
         places.pop();
-        drop(jobs.enter(job(RUNNING_MAX)).ok().expect("room again"));
+        drop(jobs.enter(job(RUNNING_MAX)).expect("room again"));
         places.clear();
         assert_eq!(*jobs.running.borrow(), 0);
     }
@@ -343,7 +342,7 @@ mod tests {
     fn the_latest_progress_of_a_job_is_known() {
         let jobs = Arc::new(Jobs::default());
         jobs.progress(&job(1).call_id, r#"{"done":1}"#);
-        let _place = jobs.enter(job(1)).ok().expect("room");
+        let _place = jobs.enter(job(1)).expect("room");
         let long = "三".repeat(10_000);
         jobs.progress(
             &job(1).call_id,
@@ -360,7 +359,7 @@ mod tests {
     #[test]
     fn what_the_store_knows_is_listed_once_and_the_latest_first() {
         let jobs = Arc::new(Jobs::default());
-        let _places = [jobs.enter(job(2)).ok().expect("room"), jobs.enter(job(4)).ok().expect("room")];
+        let _places = [jobs.enter(job(2)).expect("room"), jobs.enter(job(4)).expect("room")];
         jobs.keep(Job { status: Status::Ok, ..job(3) }, ended(Status::Ok));
         let ids = |params: &JobsParams| {
             let listed = jobs.listed(vec![job(2), Job { status: Status::Error, ..job(1) }], params);

@@ -452,12 +452,12 @@ mod tests {
             async move { claim(&keys, call, None, &patience(within)).await }
         };
         let minute = Duration::from_secs(60);
-        let first = claimed(call("k", "{}"), minute).await.expect("free").ok().expect("free");
+        let first = claimed(call("k", "{}"), minute).await.expect("free").expect("free");
         let other = claimed(call("k", r#"{"a":1}"#), minute).await.err().expect("a conflict");
         assert_eq!(other.code, ErrorKind::KeyConflict.code());
         let late = claimed(call("k", "{}"), Duration::from_millis(10)).await.err().expect("it still runs");
         assert_eq!((late.code, late.outcome), (ErrorKind::TimedOut.code(), Outcome::Unknown));
-        claimed(call("other", "{}"), minute).await.expect("another key").ok().expect("free");
+        claimed(call("other", "{}"), minute).await.expect("another key").expect("free");
         let background = Patience { background: true, ends: Instant::now() };
         let runs = claim(&keys, call("k", "{}"), None, &background).await.expect("it runs").err();
         assert_eq!(runs, Some(CallId::new("c1")));

@@ -209,14 +209,14 @@ mod tests {
     /// Row O1.
     #[test]
     fn r_o1_suggestions_of_no_use_are_left_out_and_said_so() {
-        let operation = OperationId::parse("tickets.query").expect("an operation");
-        let good = r#"{"operation":"tickets.close","arguments":{"id":1.50}}"#;
+        let operation = OperationId::parse("shop.query").expect("an operation");
+        let good = r#"{"operation":"shop.close","arguments":{"id":1.50}}"#;
         let written =
             raw(&format!(r#"[{good}, {{}}, "call again", {{"description":"wait","arguments":3}}]"#));
         let (actions, warning) = next_actions(&operation, &written);
         assert_eq!(actions.len(), 1);
         let warning = warning.expect("three are left out");
-        for said in ["tickets.query", "1: it has neither", "2: ", "3: its arguments are no object"] {
+        for said in ["shop.query", "1: it has neither", "2: ", "3: its arguments are no object"] {
             assert!(warning.contains(said), "{warning}");
         }
         assert_eq!(next_actions(&operation, &raw(&format!("[{good}]"))).1, None);

@@ -5,9 +5,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use plugd_protocol::control::{CallsStatsParams, JobsParams};
-use plugd_store::{KeyState, KeyedCall, NewJob, Store};
+use plugd_store::{KeyState, KeyedCall, NewJob, Store, StoreError};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::{Place, all, id_at, keyed, now, open, operation, row};
+use crate::{Place, all, eventually, id_at, keyed, now, open, operation, row};
 
 /// Set in a process that is to do something for a test.
 const PART: &str = "PLUGD_STORE_TEST_PART";
@@ -15,6 +16,15 @@ const PATH: &str = "PLUGD_STORE_TEST_PATH";
 
 /// Rows that the other process writes.
 const ROWS: usize = 500;
+
+/// The signal of a file that grows beyond its limit.
+const SIGXFSZ: i32 = 25;
+
+/// Where the disk is full, in bytes of one file.
+const FULL_AT: u64 = 400 * 1024;
+
+/// Where not even one page fits.
+const FULL_AT_ONCE: u64 = 1024;
 
 /// A process of its own that plays a part, until it is killed or told to go.
 struct Other {
@@ -68,6 +78,7 @@ async fn another_process() {
     let store = open(Path::new(&path));
     match &*part {
         "calls" => play_calls(&store).await,
+        "full" => play_full(&store).await,
         "rows" => {
             say("begins");
             for _ in 0..ROWS {
@@ -93,6 +104,32 @@ async fn play_calls(store: &Store) {
     let job = NewJob { call_id: id_at(at), operation: operation("reports.build"), caller: None, at };
     store.put_job(&job).await.expect("written");
     say("ready");
+}
+
+/// Records until the disk takes no more, then has room again.
+async fn play_full(store: &Store) {
+    // Beyond a limit the kernel sends this; with somebody who listens it says "file too large" instead.
+    let signal = tokio::signal::unix::SignalKind::from_raw(SIGXFSZ);
+    let _heard = tokio::signal::unix::signal(signal).expect("listened for");
+    let limit = getrlimit(Resource::Fsize);
+    setrlimit(Resource::Fsize, Rlimit { current: Some(FULL_AT), ..limit }).expect("limited");
+    eventually("the disk is full", async || {
+        let mut row = row("a.b");
+        row.given = Some("g".repeat(8_000).into());
+        store.record(row).await;
+        let flushed = store.flush().await;
+        (flushed.is_err() && !store.health().recording).then_some(())
+    })
+    .await;
+    setrlimit(Resource::Fsize, Rlimit { current: Some(FULL_AT_ONCE), ..limit }).expect("limited");
+    let error = store.begin(&keyed("k")).await.expect_err("it cannot be written");
+    assert!(matches!(error, StoreError::Unusable { .. }), "{error}");
+    assert!(!all(store).await.is_empty(), "what was written can be read");
+    setrlimit(Resource::Fsize, limit).expect("lifted");
+    store.begin(&keyed("k")).await.expect("written");
+    let health = store.health();
+    assert!(health.recording && health.dropped > 0 && health.moved_aside.is_none(), "{health:?}");
+    say("recovered");
 }
 
 fn say(what: &str) {
@@ -159,4 +196,13 @@ async fn two_processes_write_at_once_and_no_row_is_lost() {
     let stats = store.stats(&CallsStatsParams::default()).await.expect("readable");
     let counts: Vec<_> = stats.iter().map(|stats| (&*stats.operation, stats.count)).collect();
     assert_eq!(counts, [("other.row", ROWS as u64), ("own.row", ROWS as u64)]);
+}
+
+#[tokio::test]
+async fn a_full_disk_is_said_and_calls_are_recorded_again_when_there_is_room() {
+    let place = Place::new();
+    let mut other = Other::start("full", &place.path());
+    other.await_said("recovered");
+    drop(other);
+    assert!(!all(&place.open()).await.is_empty());
 }

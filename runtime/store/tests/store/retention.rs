@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use plugd_store::{KeyState, Retention, Store};
 
-use crate::{Place, all, keyed, raw, row};
+use crate::{Place, ago, all, keyed, raw, row, row_at};
 
 #[tokio::test]
 async fn the_file_stays_within_its_bytes_and_keeps_the_latest() {
@@ -15,9 +15,9 @@ async fn the_file_stays_within_its_bytes_and_keeps_the_latest() {
     store.begin(&call).await.expect("written");
     store.answer(&call, &raw("1")).await.expect("written");
     let mut latest = row("a.b");
-    for _ in 0..12_000 {
+    for _ in 0..20_000 {
         let mut next = row("a.b");
-        next.given = Some("g".repeat(1_000).into());
+        next.given = Some("g".repeat(500).into());
         latest = next.clone();
         store.record(next).await;
     }
@@ -33,11 +33,12 @@ async fn the_file_stays_within_its_bytes_and_keeps_the_latest() {
 }
 
 #[tokio::test]
-async fn rows_that_are_too_old_are_no_hindrance() {
+async fn what_is_too_old_goes_with_the_next_end_of_a_store() {
     let place = Place::new();
     let keep = Retention { age: Duration::ZERO, ..Retention::default() };
     let (store, _) = Store::open(&place.path(), keep).expect("opened");
-    store.record(row("a.b")).await;
-    // Until the next sweep they are there.
+    store.record(row_at("a.b", ago(60))).await;
     assert_eq!(all(&store).await.len(), 1);
+    store.close().await;
+    assert!(all(&place.open()).await.is_empty());
 }
