@@ -211,5 +211,14 @@ fn r_o7_an_object_around_one_large_list_keeps_its_facts_and_the_first_items() {
     // What the record has whole can be read, too.
     let small = daemon.json(&["result", text(&small["meta"]["call_id"]), "--pointer", "/orders/2/id"]);
     assert_eq!(small["data"], 2, "{small:#}");
+    // So can what is neither small nor large.
+    let middling = daemon.json(&["call", "shapes.orders", "count:=500", "--whole"]);
+    let middling =
+        daemon.json(&["result", text(&middling["meta"]["call_id"]), "--pointer", "/orders/499/id"]);
+    assert_eq!(middling["data"], 499, "{middling:#}");
+    let large = daemon.json(&["call", "shapes.orders", "--whole"]);
+    let args = ["--output", "json", "result", text(&large["meta"]["call_id"])];
+    let refused = daemon.plugd(&args).expect(4).json();
+    assert!(text(&refused["error"]["hint"]).contains("--page"), "it says how to have it kept: {refused:#}");
     daemon.stop();
 }

@@ -152,7 +152,11 @@ impl Sandbox {
     /// The program, ready to run here: `plugd --config plugd.toml …`.
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(plugd());
-        command.current_dir(self.path()).env_remove("PLUGD_CONFIG").env_remove("PLUGD_LOG").env_remove("PLUGD_AS");
+        command
+            .current_dir(self.path())
+            .env_remove("PLUGD_CONFIG")
+            .env_remove("PLUGD_LOG")
+            .env_remove("PLUGD_AS");
         command.arg("--config").arg(self.path().join("plugd.toml")).args(args);
         command
     }

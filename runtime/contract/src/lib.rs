@@ -2,7 +2,8 @@
 //!
 //! [`Contract::compile`] takes an operation's `input_schema` and refuses what could hurt the host;
 //! [`Contract::check`] names every problem of some arguments at once, in words a person or a model
-//! can act on. The crate is pure: no task, no I/O, no clock, no randomness.
+//! can act on. [`Contract::prepare`] makes arguments ready for a call: brought to their declared types,
+//! defaults filled in, and what is missing as questions. The crate is pure: no task, no I/O, no clock, no randomness.
 
 mod coerce;
 mod contract;
@@ -13,8 +14,8 @@ pub mod export;
 mod gather;
 pub mod lint;
 mod mask;
-mod mend;
 mod meant;
+mod mend;
 mod nearest;
 mod numbers;
 mod numerals;

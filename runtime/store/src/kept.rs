@@ -8,8 +8,12 @@ use serde_json::value::RawValue;
 use crate::error::StoreError;
 use crate::packed::{Id, count, number};
 use crate::retention::RESULTS_KEPT;
+use crate::row::{Called, Row};
 use crate::store::{Commit, Store};
 use crate::writer::Place;
+
+/// Data that nobody was promised to find again is kept while no more than this waits to be written.
+const DATA_WAITING: usize = 4 * 1024 * 1024;
 
 /// A text counts so much more than it is long, so that many short ones are bounded as well.
 const TEXT_BYTES: u64 = 128;
@@ -19,6 +23,8 @@ const TEXT_BYTES: u64 = 128;
 pub(crate) enum Purpose {
     /// A result that is read by pages.
     Result,
+    /// Data of a call that nobody was promised to find again.
+    Data,
     /// The answer to a call with a key.
     Key,
     /// The result of a job.
@@ -31,6 +37,7 @@ impl Purpose {
     fn word(self) -> &'static str {
         match self {
             Purpose::Result => "result",
+            Purpose::Data => "data",
             Purpose::Key => "key",
             Purpose::Job => "job",
             Purpose::Token => "token",
@@ -56,17 +63,14 @@ impl Store {
     pub async fn keep_result(&self, id: &CallId, operation: &str, data: &RawValue) -> Result<(), StoreError> {
         let (id, operation, data) = (id.clone(), operation.to_owned(), data.to_owned());
         self.write(Commit::Written, data.get().len(), move |place| {
-            let call = Id::of(id.as_str());
-            forget_result(place.connection, &call)?;
-            let until = later(place.now, RESULTS_KEPT);
-            let kept = keep(place, Purpose::Result, until, data.get())?;
-            place
-                .connection
-                .prepare_cached("INSERT INTO results (call, operation, kept) VALUES (?1, ?2, ?3)")?
-                .execute(params![call, operation, kept])?;
-            Ok(())
+            keep_as(place, Purpose::Result, &id, &operation, data.get())
         })
         .await
+    }
+
+    /// Whether there is time to keep data that nobody was promised to find again.
+    pub fn has_time_for_data(&self) -> bool {
+        self.shared().queue.taken() < DATA_WAITING
     }
 
     /// A result that is kept, if it is.
@@ -87,6 +91,33 @@ impl Store {
         })
         .await
     }
+}
+
+/// Keeps data that came with a row.
+pub(crate) fn keep_beside(place: &Place<'_>, row: &Row) -> rusqlite::Result<()> {
+    match (&row.whole, &row.called) {
+        (Some(data), Called::Operation(operation)) => {
+            keep_as(place, Purpose::Data, &row.call_id, &operation.to_string(), data)
+        }
+        (Some(_), Called::Unknown(_)) | (None, _) => Ok(()),
+    }
+}
+
+fn keep_as(
+    place: &Place<'_>,
+    purpose: Purpose,
+    id: &CallId,
+    operation: &str,
+    data: &str,
+) -> rusqlite::Result<()> {
+    let call = Id::of(id.as_str());
+    forget_result(place.connection, &call)?;
+    let kept = keep(place, purpose, later(place.now, RESULTS_KEPT), data)?;
+    place
+        .connection
+        .prepare_cached("INSERT INTO results (call, operation, kept) VALUES (?1, ?2, ?3)")?
+        .execute(params![call, operation, kept])?;
+    Ok(())
 }
 
 fn forget_result(connection: &Connection, call: &Id<'_>) -> rusqlite::Result<()> {

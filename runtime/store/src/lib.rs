@@ -38,6 +38,6 @@ pub use jobs::{JobState, NewJob};
 pub use kept::Kept;
 pub use keys::{KeyState, KeyedCall};
 pub use retention::Retention;
-pub use row::{Called, DATA_MAX, GIVEN_MAX, Row, clipped};
+pub use row::{Called, DATA_MAX, GIVEN_MAX, Row, WHOLE_MAX, clipped};
 pub use store::{Recorded, Store};
 pub use tokens::TokenState;

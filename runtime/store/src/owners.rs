@@ -59,6 +59,11 @@ impl Owners {
         self.own
     }
 
+    /// Lets go of the byte: nobody takes this store for alive any more.
+    pub(crate) fn leave(&self) {
+        unlock(&self.locks, self.own);
+    }
+
     /// Whether the store with this number still lives. In doubt it does.
     pub(crate) fn lives(&self, other: i64) -> bool {
         let mut lock = byte(libc::F_WRLCK, other);
@@ -86,8 +91,7 @@ impl Owners {
 
 impl Drop for Opening<'_> {
     fn drop(&mut self) {
-        // Where this fails the lock goes with the process.
-        let _unlocked = fcntl(&self.0.locks, FcntlArg::F_OFD_SETLK(&byte(libc::F_UNLCK, OPENING)));
+        unlock(&self.0.locks, OPENING);
     }
 }
 
@@ -105,6 +109,11 @@ fn try_lock(locks: &File, at: i64) -> io::Result<bool> {
         Err(Errno::EAGAIN | Errno::EACCES) => Ok(false),
         Err(error) => Err(error.into()),
     }
+}
+
+fn unlock(locks: &File, at: i64) {
+    // Where this fails the lock goes with the process.
+    let _unlocked = fcntl(locks, FcntlArg::F_OFD_SETLK(&byte(libc::F_UNLCK, at)));
 }
 
 fn byte(kind: i32, at: i64) -> libc::flock {

@@ -85,6 +85,11 @@ impl Queue {
         self.room.acquire_many(share(bytes)).await.map(|permit| permit.forget()).is_ok()
     }
 
+    /// About how much of it is taken.
+    pub(crate) fn taken(&self) -> usize {
+        QUEUE_BYTES.saturating_sub(self.room.available_permits())
+    }
+
     /// Gives room back.
     pub(crate) fn free(&self, bytes: usize) {
         self.room.add_permits(bytes);

@@ -16,7 +16,7 @@ use crate::tallies::{DAY, HOUR, MINUTE};
 pub struct Retention {
     /// Rows and keys no longer than this.
     pub age: Duration,
-    /// The file about no larger than this; a half of it is for rows at least.
+    /// The file about no larger than this; three eighths of it are for rows at least.
     pub bytes: u64,
 }
 
@@ -52,7 +52,7 @@ impl Retention {
     pub(crate) fn bytes_for(&self, purpose: Purpose) -> u64 {
         match purpose {
             Purpose::Result => self.bytes / 4,
-            Purpose::Key => self.bytes / 8,
+            Purpose::Key | Purpose::Data => self.bytes / 8,
             Purpose::Job | Purpose::Token => self.bytes / 16,
         }
     }

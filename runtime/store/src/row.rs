@@ -12,6 +12,9 @@ pub const GIVEN_MAX: usize = 16 * 1024;
 /// Of data, so many bytes are kept.
 pub const DATA_MAX: usize = 2 * 1024;
 
+/// Data up to so many bytes is kept whole beside its row, as far as there is time for that.
+pub const WHOLE_MAX: usize = 64 * 1024;
+
 /// Of a summary, so many bytes: it is one line.
 const SUMMARY_MAX: usize = 512;
 
@@ -63,6 +66,9 @@ pub struct Row {
     pub run: Option<Box<str>>,
     /// The data, [`clipped`] to [`DATA_MAX`].
     pub data: Option<Box<str>>,
+    /// The whole data, where there is [time](crate::Store::has_time_for_data) to keep it; at most
+    /// [`WHOLE_MAX`].
+    pub whole: Option<Box<str>>,
     /// Whether an earlier answer was given again.
     pub answered_from: Option<AnsweredFrom>,
     /// Bytes of arguments.
@@ -104,6 +110,7 @@ impl Row {
             given: None,
             run: None,
             data: None,
+            whole: None,
             answered_from: None,
             argument_bytes: 0,
             data_bytes: 0,
@@ -122,6 +129,7 @@ impl Row {
         bound(&mut self.run, GIVEN_MAX);
         bound(&mut self.data, DATA_MAX);
         bound(&mut self.summary, SUMMARY_MAX);
+        self.whole = self.whole.filter(|whole| whole.len() <= WHOLE_MAX);
         if let Called::Unknown(written) = &mut self.called
             && written.len() > WRITTEN_MAX
         {
@@ -132,7 +140,7 @@ impl Row {
 
     /// About what it takes in memory.
     pub(crate) fn bytes(&self) -> usize {
-        let texts = [&self.given, &self.run, &self.data, &self.summary];
+        let texts = [&self.given, &self.run, &self.data, &self.whole, &self.summary];
         let texts: usize = texts.into_iter().flatten().map(|text| text.len()).sum();
         let error = self.error.as_ref().map_or(0, |error| error.message.len() + 256 * error.details.len());
         ROW_BYTES + texts + error

@@ -10,6 +10,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::condition::Condition;
 use crate::error::{StoreError, in_words, is_damage, is_fatal};
 use crate::file::{FileIdentity, Opened, reopen};
+use crate::kept;
 use crate::owners::Owners;
 use crate::queue::{BATCH_ENTRIES, Entry, Item, Queue, Turn};
 use crate::readers::Readers;
@@ -71,6 +72,7 @@ struct Ending(Arc<Shared>);
 impl Drop for Ending {
     fn drop(&mut self) {
         self.0.readers.replace();
+        self.0.owners.leave();
         self.0.queue.end();
     }
 }
@@ -260,6 +262,20 @@ fn transact(
 ) -> rusqlite::Result<u64> {
     let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let without_row = rows.insert_all(&transaction, batch)?;
+    for row in batch.iter().filter(|row| row.whole.is_some()) {
+        let place = Place {
+            connection: &transaction,
+            rows,
+            owners: &shared.owners,
+            keep: &shared.keep,
+            now: unix_now(),
+        };
+        match kept::keep_beside(&place, row) {
+            Err(error) if is_fatal(&error) => return Err(error),
+            // Nobody was promised it.
+            Ok(()) | Err(_) => {}
+        }
+    }
     for act in acts {
         let savepoint = transaction.savepoint()?;
         let mut place = Place {

@@ -172,8 +172,8 @@ fn row(index: u64, at: UnixMillis) -> Row {
         Status::Ok,
     );
     row.duration_us = 200 + dice % 50_000;
-    row.caller = (dice % 3 == 0).then(|| Arc::from("ci"));
-    row.session = (dice % 2 == 0).then(|| Arc::from(format!("session-{}", index / 50)));
+    row.caller = dice.is_multiple_of(3).then(|| Arc::from("ci"));
+    row.session = dice.is_multiple_of(2).then(|| Arc::from(format!("session-{}", index / 50)));
     row.plugin_version = Some(Arc::from("1.4.2"));
     row.generation = Some(3);
     row.trace_id = Some(format!("{:032x}", u128::from(dice) * 0x1234_5678_9abc).into());

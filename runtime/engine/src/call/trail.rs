@@ -61,7 +61,7 @@ pub(crate) struct Trail {
     pub(crate) withheld: Option<Box<RawValue>>,
     /// The right to run with the caller's key, from when it is given to the end of the call.
     pub(crate) claim: Option<Claim>,
-    clock: Clock,
+    stopwatch: Stopwatch,
     finished: bool,
 }
 
@@ -77,10 +77,10 @@ pub(crate) struct Arguments {
 }
 
 /// The times of a call; what people took is not counted.
-struct Clock {
+struct Stopwatch {
     /// When it arrived; for a call that is carried on, as long ago as it had taken before.
     arrived: Instant,
-    /// The same by the wall clock.
+    /// The same in wall time.
     arrived_at: UnixMillis,
     /// How long people took.
     waited_for_people: Duration,
@@ -136,7 +136,7 @@ impl Trail {
             warnings: Vec::new(),
             withheld: None,
             claim: None,
-            clock: Clock {
+            stopwatch: Stopwatch {
                 arrived: Instant::now(),
                 arrived_at: at,
                 waited_for_people: Duration::ZERO,
@@ -159,13 +159,13 @@ impl Trail {
         let mut trail = Trail::begin(engine, request);
         trail.call_id = call_id;
         trail.at = at;
-        if let Some(arrived) = trail.clock.arrived.checked_sub(spent) {
-            trail.clock.arrived = arrived;
+        if let Some(arrived) = trail.stopwatch.arrived.checked_sub(spent) {
+            trail.stopwatch.arrived = arrived;
             let spent = u64::try_from(spent.as_millis()).unwrap_or(u64::MAX);
-            trail.clock.arrived_at = UnixMillis(trail.clock.arrived_at.0.saturating_sub(spent));
+            trail.stopwatch.arrived_at = UnixMillis(trail.stopwatch.arrived_at.0.saturating_sub(spent));
         }
         for StageTime { stage, at_us } in stages {
-            trail.clock.stages[*stage as usize] = Some(*at_us);
+            trail.stopwatch.stages[*stage as usize] = Some(*at_us);
         }
         trail
     }
@@ -187,23 +187,23 @@ impl Trail {
 
     /// Takes note that the call has come to a stage.
     pub(crate) fn note(&mut self, stage: Stage) {
-        self.clock.stages[stage as usize] = Some(micros(self.elapsed()));
+        self.stopwatch.stages[stage as usize] = Some(micros(self.elapsed()));
     }
 
     /// The stages it has come to, and when.
     pub(crate) fn stages(&self) -> impl Iterator<Item = StageTime> {
-        let reached = ALL.into_iter().zip(self.clock.stages);
+        let reached = ALL.into_iter().zip(self.stopwatch.stages);
         reached.filter_map(|(stage, at_us)| Some(StageTime { stage, at_us: at_us? }))
     }
 
     /// How long it has taken, what people took not counted.
     pub(crate) fn elapsed(&self) -> Duration {
-        self.clock.arrived.elapsed().saturating_sub(self.clock.waited_for_people)
+        self.stopwatch.arrived.elapsed().saturating_sub(self.stopwatch.waited_for_people)
     }
 
     /// Takes note that people took so long: it is charged to nobody.
     pub(crate) fn waited_for_people(&mut self, waited: Duration) {
-        self.clock.waited_for_people += waited;
+        self.stopwatch.waited_for_people += waited;
         if let Some(deadline) = &mut self.request.hard_deadline {
             *deadline += waited;
         }
@@ -226,22 +226,22 @@ impl Trail {
         self.generation = Some(lease.generation().0);
         self.sent = Some(Arc::clone(call));
         self.attempt = call.attempt;
-        self.clock.handed_over.get_or_insert_with(Instant::now);
+        self.stopwatch.handed_over.get_or_insert_with(Instant::now);
         self.note(Stage::Started);
     }
 
     /// The run did not get it after all.
     pub(super) fn not_handed_over(&mut self) {
         if self.attempt == 1 {
-            self.clock.handed_over = None;
-            self.clock.stages[Stage::Started as usize] = None;
+            self.stopwatch.handed_over = None;
+            self.stopwatch.stages[Stage::Started as usize] = None;
         }
         self.attempt = self.attempt.saturating_sub(1).max(1);
     }
 
     /// When a run got it first.
     pub(super) fn handed_over(&self) -> Option<Instant> {
-        self.clock.handed_over
+        self.stopwatch.handed_over
     }
 
     /// How long it waited, and how long it ran.
@@ -252,17 +252,17 @@ impl Trail {
             Err(Stopped::Failed(error)) => error.outcome == Outcome::NotRun,
             Err(Stopped::Waits(_) | Stopped::Runs(_)) => true,
         };
-        let Some(handed_over) = self.clock.handed_over.filter(|_| !not_run) else {
-            let waited = ended.saturating_duration_since(self.clock.arrived);
-            return (waited.saturating_sub(self.clock.waited_for_people), Duration::ZERO);
+        let Some(handed_over) = self.stopwatch.handed_over.filter(|_| !not_run) else {
+            let waited = ended.saturating_duration_since(self.stopwatch.arrived);
+            return (waited.saturating_sub(self.stopwatch.waited_for_people), Duration::ZERO);
         };
         let ran = ended.saturating_duration_since(handed_over);
         let ran = match outcome {
             Ok(answered) if self.attempt == 1 => answered.took,
             Ok(_) | Err(_) => ran,
         };
-        let waited = handed_over.saturating_duration_since(self.clock.arrived);
-        (waited.saturating_sub(self.clock.waited_for_people), ran)
+        let waited = handed_over.saturating_duration_since(self.stopwatch.arrived);
+        (waited.saturating_sub(self.stopwatch.waited_for_people), ran)
     }
 
     /// About the call, as it ends.
@@ -343,11 +343,11 @@ impl Trail {
     }
 
     fn emit(&self, kind: &'static str, after: Duration, status: Option<Status>, error: Option<&CallError>) {
-        let since = after + self.clock.waited_for_people;
+        let since = after + self.stopwatch.waited_for_people;
         let millis = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
         let operation = self.operation.as_ref().map(|operation| &operation.id);
         self.engine.shared().events.emit(Event {
-            at: UnixMillis(self.clock.arrived_at.0.saturating_add(millis)),
+            at: UnixMillis(self.stopwatch.arrived_at.0.saturating_add(millis)),
             plugin: operation.map(|operation| operation.plugin.clone()),
             generation: self.generation,
             reason: error.map(|error| format!("{} {}", error.code, error.name)),

@@ -142,7 +142,7 @@ pub(super) fn profiles(written: BTreeMap<CallerName, At<CallerFile>>) -> BTreeMa
 
 impl Read for Globs {
     fn read(value: &Found<'_>, key: &str, reader: &mut Reader<'_>) -> Option<Globs> {
-        const GLOBS: &str = "a list of patterns such as [\"tickets.*\"]";
+        const GLOBS: &str = "a list of patterns such as [\"orders.*\"]";
         let Some(items) = value.get_ref().as_array() else { return reader.expected(value, key, GLOBS) };
         let mut globs = Vec::new();
         for item in items {
@@ -151,7 +151,7 @@ impl Read for Globs {
                     Some(glob) => globs.push(glob),
                     None => {
                         let near = format!("\"{text}.*\"");
-                        let example = if PluginName::new(text).is_ok() { &near } else { "\"tickets.*\"" };
+                        let example = if PluginName::new(text).is_ok() { &near } else { "\"orders.*\"" };
                         return reader.expected(
                             item,
                             key,
@@ -159,7 +159,7 @@ impl Read for Globs {
                         );
                     }
                 },
-                None => return reader.expected(item, key, "a string such as \"tickets.*\""),
+                None => return reader.expected(item, key, "a string such as \"orders.*\""),
             }
         }
         Some(Globs(globs))
@@ -178,7 +178,7 @@ impl JsonSchema for Globs {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "type": "array",
-            "items": {"type": "string", "pattern": "^[A-Za-z0-9_*-]*[.*][A-Za-z0-9_.*-]*$", "examples": ["tickets.*"]}
+            "items": {"type": "string", "pattern": "^[A-Za-z0-9_*-]*[.*][A-Za-z0-9_.*-]*$", "examples": ["orders.*"]}
         })
     }
 }
@@ -235,13 +235,13 @@ mod tests {
 
     #[test]
     fn a_star_stands_for_anything_and_nothing() {
-        check("tickets.*", &["tickets.query", "tickets."], &["ticket.query", "my_tickets.query"]);
-        check("*", &["a.b", "tickets.query"], &[]);
+        check("orders.*", &["orders.query", "orders."], &["ticket.query", "my_tickets.query"]);
+        check("*", &["a.b", "orders.query"], &[]);
         check("*.query_*", &["a.query_x", "b.query_"], &["a.close", "a.requery"]);
         check("a.b", &["a.b"], &["a.bc", "xa.b"]);
         check("a*.b*c", &["a.bc", "ax.bxxc", "a.bcc"], &["a.b", "a.bcd"]);
         check("*b*b", &["bb", "a.bab"], &["b", "ab", "bba"]);
-        for bad in ["tickets", "", "a b.*", "a.?", "天气.*"] {
+        for bad in ["orders", "", "a b.*", "a.?", "天气.*"] {
             assert_eq!(Glob::new(bad), None, "{bad}");
         }
     }

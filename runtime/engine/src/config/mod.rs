@@ -35,14 +35,14 @@ use crate::watch::Snapshot;
 use resolve::Defaults;
 
 pub use added::folder_as_written;
-pub use callers::Profile;
 pub(crate) use added::{compose, forget as forget_added, keep as keep_added};
+pub use callers::Profile;
 pub use environment::Environment;
 pub use error::{ConfigError, ConfigProblem};
 pub use file::{Change as OnChange, Start as StartMode};
 pub use find::Found;
-pub use plugd_supervisor::driver::{CgroupLimits, Rlimits};
 pub use plugd_store::Retention;
+pub use plugd_supervisor::driver::{CgroupLimits, Rlimits};
 pub use plugd_supervisor::machine::{RestartMode, RestartPolicy};
 pub(crate) use scan::{Broken, files_of};
 pub use schema::schema;
@@ -55,7 +55,8 @@ pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 pub(crate) const OWN_NAME: &str = "plugd";
 
 /// Why no plugin can have it.
-pub(crate) const OWN_NAME_TAKEN: &str = "\"plugd\" is the name of what plugd itself offers; give it another one";
+pub(crate) const OWN_NAME_TAKEN: &str =
+    "\"plugd\" is the name of what plugd itself offers; give it another one";
 
 /// Everything that is configured.
 #[derive(Debug, Clone)]

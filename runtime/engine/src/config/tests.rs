@@ -114,8 +114,8 @@ fn mistakes_outside_a_plugin_are_named_too() {
             "line 2: callers.ci.uid: the control socket takes its owner's connections alone: a profile is chosen by --as NAME",
         ),
         (
-            "[callers.ci]\nallow = [\"tickets\"]",
-            "line 2: callers.ci.allow: expected plugin.operation, or a pattern such as \"tickets.*\", got the string \"tickets\"",
+            "[callers.ci]\nallow = [\"orders\"]",
+            "line 2: callers.ci.allow: expected plugin.operation, or a pattern such as \"orders.*\", got the string \"orders\"",
         ),
         (
             "[callers.\"plugin:ci\"]\nallow = []",

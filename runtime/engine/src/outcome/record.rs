@@ -7,7 +7,7 @@ use plugd_protocol::control::{
 use plugd_protocol::error::ErrorKind;
 use plugd_protocol::result::PageUnit;
 use plugd_protocol::{CallError, CallResult, OperationId};
-use plugd_store::{Called, DATA_MAX, GIVEN_MAX, Row, clipped};
+use plugd_store::{Called, DATA_MAX, GIVEN_MAX, Row, Store, WHOLE_MAX, clipped};
 use serde_json::value::RawValue;
 
 use super::recording::refused_by_store;
@@ -21,18 +21,27 @@ const LOG_LINES_SHOWN: u32 = 1_000;
 pub(crate) async fn note(trail: &Trail, result: &CallResult) {
     if let Some(store) = trail.engine.shared().recording.store() {
         // What is dropped is counted, and `status` says so.
-        let _counted = store.record(row(trail, result)).await;
+        let _counted = store.record(row(store, trail, result)).await;
     }
 }
 
 /// Records a call whose caller has gone; never waits.
 pub(crate) fn note_now(trail: &Trail, result: &CallResult) {
     if let Some(store) = trail.engine.shared().recording.store() {
-        let _counted = store.record_now(row(trail, result));
+        let _counted = store.record_now(row(store, trail, result));
     }
 }
 
-fn row(trail: &Trail, result: &CallResult) -> Row {
+/// The whole data for whoever comes back for it: neither small nor large, no secret, and not kept already.
+fn whole(store: &Store, result: &CallResult, output: Option<&Contract>) -> Option<Box<str>> {
+    let data = result.data.as_deref().map(RawValue::get)?;
+    let fits = (DATA_MAX + 1..=WHOLE_MAX).contains(&data.len());
+    let again = result.page.is_some() || result.meta.answer_of.is_some();
+    let secret = output.is_some_and(Contract::has_sensitive);
+    (fits && !again && !secret && store.has_time_for_data()).then(|| data.into())
+}
+
+fn row(store: &Store, trail: &Trail, result: &CallResult) -> Row {
     let operation = trail.operation.as_deref();
     let called = match operation {
         Some(operation) => Called::Operation(operation.id.clone()),
@@ -59,6 +68,7 @@ fn row(trail: &Trail, result: &CallResult) -> Row {
         given: arguments(trail.given()),
         run: arguments(trail.run_with()),
         data: data(trail, result, output),
+        whole: whole(store, result, output),
         answered_from: trail.answered_from.as_ref().map(|(from, _)| *from),
         argument_bytes: result.meta.argument_bytes,
         data_bytes: result.meta.data_bytes,

@@ -179,8 +179,9 @@ impl Engine {
         match whole {
             Some(data) => Ok((detail.call.operation, data)),
             None if detail.call.status == Status::Ok => {
-                Err(unknown(format!("of the result of {call_id} only the beginning is kept"))
-                    .hint(format!("`plugd calls show {call_id}` has that; call again to get all of it")))
+                Err(unknown(format!("of the result of {call_id} only the beginning is kept")).hint(format!(
+                    "`plugd calls show {call_id}` has that; --page or --key has all of it kept next time"
+                )))
             }
             None => Err(unknown(format!("the call {call_id} did not end with data"))
                 .hint(format!("`plugd calls show {call_id}` says how it ended"))),

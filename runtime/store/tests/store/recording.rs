@@ -14,7 +14,7 @@ use crate::{Place, ago, all, id_at, now, open, operation, row, row_at};
 async fn everything_about_a_call_reads_back_after_the_file_was_closed() {
     let place = Place::new();
     let store = place.open();
-    let mut row = row("tickets.query_status");
+    let mut row = row("orders.query_status");
     let error = CallError::new(ErrorKind::PluginError, "no such\nticket");
     row.status = Status::Error;
     row.caller = Some(Arc::from("ci"));
@@ -41,7 +41,7 @@ async fn everything_about_a_call_reads_back_after_the_file_was_closed() {
     let detail = place.open().call(&row.call_id).await.expect("readable").expect("recorded");
     assert_eq!(detail.call.call_id, row.call_id);
     assert_eq!(detail.call.at, row.at);
-    assert_eq!(detail.call.operation, "tickets.query_status");
+    assert_eq!(detail.call.operation, "orders.query_status");
     assert_eq!(detail.call.caller.as_deref(), Some("ci"));
     assert_eq!((detail.call.status, detail.call.code), (Status::Error, Some(4001)));
     assert_eq!(detail.call.summary.as_deref(), Some("no such ticket"));
@@ -78,7 +78,7 @@ async fn calls_are_found_by_each_thing_about_them_and_by_several_at_once() {
     let place = Place::new();
     let store = place.open();
     for index in 0..600_u64 {
-        let id = ["mail.send", "mail.read", "weather.now"][index as usize % 3];
+        let id = ["mail.send", "mail.read", "forecast.now"][index as usize % 3];
         let mut row = row_at(id, ago(1_000 - index));
         row.status = if index % 5 == 0 { Status::Error } else { Status::Ok };
         row.caller = (index % 2 == 0).then(|| Arc::from("ci"));

@@ -12,13 +12,16 @@ async fn counts_are_exact_and_times_at_most_a_thirtysecond_too_long() {
     let place = Place::new();
     let store = place.open();
     for index in 0..1_000_u64 {
-        let mut row = row_at(if index % 4 == 0 { "mail.send" } else { "weather.now" }, ago(index));
+        let mut row = row_at(if index % 4 == 0 { "mail.send" } else { "forecast.now" }, ago(index));
         row.duration_us = 100 * (index + 1);
         row.status = if index % 10 == 3 { Status::Error } else { Status::Ok };
         store.record(row).await;
     }
     let stats = store.stats(&CallsStatsParams::default()).await.expect("readable");
-    assert_eq!(stats.iter().map(|stats| &*stats.operation).collect::<Vec<_>>(), ["weather.now", "mail.send"]);
+    assert_eq!(
+        stats.iter().map(|stats| &*stats.operation).collect::<Vec<_>>(),
+        ["forecast.now", "mail.send"]
+    );
     assert_eq!(stats.iter().map(|stats| stats.count).collect::<Vec<_>>(), [750, 250]);
     assert!((stats[0].ok_percent - 86.666).abs() < 0.01, "{}", stats[0].ok_percent);
     assert_eq!(stats[1].ok_percent, 100.0);
@@ -52,7 +55,7 @@ async fn the_commonest_mistakes_in_arguments_are_named() {
     let place = Place::new();
     let store = place.open();
     for index in 0..100 {
-        let mut row = row("weather.now");
+        let mut row = row("forecast.now");
         let mut error = CallError::new(ErrorKind::InvalidArguments, "wrong");
         let mut problem = |path: String, problem: &str| {
             error.details.push(ArgumentProblem {

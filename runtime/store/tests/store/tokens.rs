@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use plugd_protocol::control::UnixMillis;
-use plugd_store::{Retention, Store, TokenState};
+use plugd_store::{Retention, Store, TokenState, WHOLE_MAX};
 
-use crate::{Place, id_at, now, raw};
+use crate::{Place, id_at, now, raw, row};
 
 fn in_an_hour() -> UnixMillis {
     UnixMillis(now() + 3_600_000)
@@ -68,4 +68,21 @@ async fn results_are_kept_whole_within_their_own_bytes() {
     store.keep_result(&ids[0], "a.c", &raw("1")).await.expect("written");
     let kept = store.result(&ids[0]).await.expect("readable").expect("kept");
     assert_eq!((&*kept.operation, kept.data.get()), ("a.c", "1"));
+}
+
+#[tokio::test]
+async fn data_of_middling_size_is_kept_whole_beside_its_row() {
+    let place = Place::new();
+    let store = place.open();
+    assert!(store.has_time_for_data());
+    let (mut fits, mut too_large) = (row("a.b"), row("a.b"));
+    fits.whole = Some(format!("\"{}\"", "x".repeat(WHOLE_MAX - 2)).into());
+    too_large.whole = Some(format!("\"{}\"", "x".repeat(WHOLE_MAX)).into());
+    for row in [&fits, &too_large] {
+        store.record(row.clone()).await;
+    }
+    store.flush().await.expect("written");
+    let kept = store.result(&fits.call_id).await.expect("readable").expect("kept");
+    assert_eq!((&*kept.operation, Some(kept.data.get())), ("a.b", fits.whole.as_deref()));
+    assert!(store.result(&too_large.call_id).await.expect("readable").is_none());
 }
