@@ -220,5 +220,8 @@ fn r_o7_an_object_around_one_large_list_keeps_its_facts_and_the_first_items() {
     let args = ["--output", "json", "result", text(&large["meta"]["call_id"])];
     let refused = daemon.plugd(&args).expect(4).json();
     assert!(text(&refused["error"]["hint"]).contains("--page"), "it says how to have it kept: {refused:#}");
+    let keyed = daemon.json(&["call", "shapes.orders", "--whole", "--key", "march"]);
+    let keyed = daemon.json(&["result", text(&keyed["meta"]["call_id"]), "--pointer", "/orders/4999/id"]);
+    assert_eq!(keyed["data"], 4999, "a key is a promise: {keyed:#}");
     daemon.stop();
 }

@@ -1,5 +1,6 @@
 //! One declared schema, compiled, and the check of arguments and results against it.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use jsonschema::Validator;
@@ -59,10 +60,19 @@ impl Contract {
     /// # Errors
     /// Every problem at once; the list is never empty.
     pub fn check_value(&self, value: &Value) -> Result<(), Vec<ArgumentProblem>> {
+        self.check_filled(value, &HashSet::new())
+    }
+
+    /// As [`Contract::check_value`], where nobody wrote what lies at the pointers in `filled`.
+    pub(crate) fn check_filled(
+        &self,
+        value: &Value,
+        filled: &HashSet<String>,
+    ) -> Result<(), Vec<ArgumentProblem>> {
         if self.validator.is_valid(value) && self.shapes.admit(value) {
             return Ok(());
         }
-        Err(problem::collect(self, value, true))
+        Err(problem::collect(self, value, filled, true))
     }
 
     /// Checks what an operation answered: any JSON the schema allows, keys nobody declared included.
@@ -78,7 +88,7 @@ impl Contract {
         if self.validator.is_valid(&value) {
             return Ok(());
         }
-        Err(problem::collect(self, &value, false))
+        Err(problem::collect(self, &value, &HashSet::new(), false))
     }
 
     fn concealed(&self, mut problems: Vec<ArgumentProblem>) -> Vec<ArgumentProblem> {

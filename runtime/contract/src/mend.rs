@@ -35,7 +35,7 @@ pub(crate) struct Draft {
     pub(crate) value: Value,
     pub(crate) notes: Vec<Note>,
     /// Where defaults were filled in.
-    filled: HashSet<String>,
+    pub(crate) filled: HashSet<String>,
     /// So many bytes of defaults may still be filled in.
     filled_left: usize,
 }

@@ -123,7 +123,7 @@ impl Contract {
             return self.check_value(answer).map(|()| answer.clone());
         };
         let draft = mended(self, Draft::new(text, answer.clone()));
-        match self.check_value(&draft.value) {
+        match self.check_filled(&draft.value, &draft.filled) {
             Ok(()) => Ok(draft.value),
             Err(problems) => Err(self.explained(problems, &draft)),
         }
@@ -143,7 +143,7 @@ impl Contract {
 
     /// What is to be said of arguments that nothing more can be done for.
     fn settled(&self, draft: Draft) -> Prepared {
-        let Err(problems) = self.check_value(&draft.value) else {
+        let Err(problems) = self.check_filled(&draft.value, &draft.filled) else {
             return Prepared::Ready { notes: self.told(&draft.notes), arguments: draft.text };
         };
         let document = Document::new(&self.schema);

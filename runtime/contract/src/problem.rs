@@ -1,5 +1,7 @@
 //! What a validator found wrong, as problems a caller can act on.
 
+use std::collections::HashSet;
+
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind as Kind;
 use plugd_protocol::error::ArgumentProblem;
@@ -21,9 +23,16 @@ const PROBLEMS_MAX: usize = 100;
 const UNKNOWN_KEY: &str = "additionalProperties";
 
 /// Names everything wrong with a value that was found not valid.
-pub(crate) fn collect(contract: &Contract, value: &Value, keys_count: bool) -> Vec<ArgumentProblem> {
+///
+/// `filled` has pointers to what nobody wrote: a key that lies there may be one that was misspelt.
+pub(crate) fn collect(
+    contract: &Contract,
+    value: &Value,
+    filled: &HashSet<String>,
+    keys_count: bool,
+) -> Vec<ArgumentProblem> {
     let document = Document::new(&contract.schema);
-    let mut found = Found { document: &document, problems: Vec::new(), keys: Vec::new(), asides: 0 };
+    let mut found = Found { document: &document, filled, problems: Vec::new(), keys: Vec::new(), asides: 0 };
     // One more than is shown is looked for, to know whether there are more.
     match cost::of(&document, value) {
         Bearable::Everything => {
@@ -59,6 +68,8 @@ struct Key {
 
 struct Found<'a, 'd> {
     document: &'d Document<'a>,
+    /// Where defaults were filled in.
+    filled: &'d HashSet<String>,
     problems: Vec<ArgumentProblem>,
     keys: Vec<Key>,
     /// How many times the other alternatives were named.
@@ -132,7 +143,8 @@ impl<'a> Found<'a, '_> {
     }
 
     fn unknown(&mut self, unknown: &UnknownKey<'_, '_>) {
-        let path = format!("{}/{}", unknown.parent, pointer_segment(unknown.key));
+        let at = |key: &str| format!("{}/{}", unknown.parent, pointer_segment(key));
+        let path = at(unknown.key);
         if self.problems.iter().any(|problem| problem.path == path && problem.problem == UNKNOWN_KEY) {
             return;
         }
@@ -144,7 +156,8 @@ impl<'a> Found<'a, '_> {
                 format!("only the keys {} and keys matching {}", known.join(", "), patterns.join(" or "))
             }
         };
-        let free = unknown.known.iter().copied().filter(|known| !unknown.present.contains_key(*known));
+        let is_free = |key: &&str| !unknown.present.contains_key(*key) || self.filled.contains(&at(key));
+        let free = unknown.known.iter().copied().filter(is_free);
         let suggestion = nearest(unknown.key, free).map(str::to_owned);
         self.key(&unknown.parent, unknown.key, false);
         self.push(path, UNKNOWN_KEY, expected, Some(words::given(unknown.value)), suggestion);

@@ -8,6 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::document::{Document, Located, Unresolved, is_schema};
+use crate::nearest::nearest;
 use crate::words;
 
 /// A schema may be nested this deeply; hand-written ones rarely pass 12.
@@ -100,6 +101,9 @@ impl SchemaError {
             ValidationErrorKind::Format { format } => format == "regex",
             kind => kind.keyword() == "pattern",
         };
+        if error.schema_path().as_str().ends_with("/properties/type/anyOf") {
+            return not_a_type(at, error.instance());
+        }
         match error.instance().as_str().filter(|_| is_pattern) {
             Some(pattern) => SchemaError::Pattern {
                 at,
@@ -109,6 +113,38 @@ impl SchemaError {
             None => SchemaError::Invalid { at, message: words::clip_sentence(&error.to_string()) },
         }
     }
+}
+
+/// The types of JSON Schema.
+const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
+
+/// A `type` that names none of the types, or no list of some of them.
+fn not_a_type(at: String, written: &Value) -> SchemaError {
+    let is_type = |one: &Value| one.as_str().is_some_and(|name| TYPES.contains(&name));
+    let listed = written.as_array().map(Vec::as_slice).unwrap_or_default();
+    let (at, wrong) = match listed.iter().position(|one| !is_type(one)) {
+        Some(index) => (format!("{at}/{index}"), &listed[index]),
+        None => (at, written),
+    };
+    let list = if wrong.is_array() { ", or a list of them, each once" } else { "" };
+    let meant = wrong.as_str().and_then(meant_type);
+    let meant = meant.map(|meant| format!(": did you mean {meant}?")).unwrap_or_default();
+    let message = format!("expected one of {}{list}, got {}{meant}", TYPES.join(", "), words::given(wrong));
+    SchemaError::Invalid { at, message }
+}
+
+/// The type that a misspelt name means, or one that other languages have for it.
+fn meant_type(name: &str) -> Option<&'static str> {
+    nearest(name, TYPES).or(match name.to_ascii_lowercase().as_str() {
+        "int" | "long" => Some("integer"),
+        "float" | "double" | "decimal" => Some("number"),
+        "str" | "text" => Some("string"),
+        "bool" => Some("boolean"),
+        "list" | "tuple" => Some("array"),
+        "dict" | "map" | "struct" => Some("object"),
+        "none" | "nil" => Some("null"),
+        _ => None,
+    })
 }
 
 /// Parses a schema and refuses everything that could hurt whoever compiles or uses it.

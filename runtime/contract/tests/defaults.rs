@@ -69,6 +69,35 @@ fn arguments_get_the_defaults_of_the_keys_they_lack() {
     runs_as(reference, "{}", r#"{"u":"c"}"#);
 }
 
+/// What is suggested for each key that nobody declared.
+fn suggested(schema: &str, given: &str) -> Vec<(String, Option<String>)> {
+    let raw = |json: &str| RawValue::from_string(json.to_owned()).expect("the test's own JSON");
+    let contract = plugd_contract::Contract::compile(&raw(schema)).expect("the schema compiles");
+    match contract.prepare(&raw(given)) {
+        Prepared::Wrong(problems) => {
+            problems.into_iter().map(|problem| (problem.path, problem.suggestion)).collect()
+        }
+        other => panic!("{given} by {schema}: {other:?}"),
+    }
+}
+
+#[test]
+fn a_key_with_a_default_is_suggested_for_one_that_is_misspelt_unless_it_is_given() {
+    let schema = r#"{"properties":{"count":{"type":"integer","default":1},"sides":{"type":"integer"},
+        "in":{"type":"object","properties":{"a/b":{"default":1}}}}}"#;
+    let near = |path: &str, name: &str| vec![(path.to_owned(), Some(name.to_owned()))];
+    assert_eq!(suggested(schema, r#"{"cuont":1,"sides":6}"#), near("/cuont", "count"));
+    assert_eq!(suggested(schema, r#"{"cuont":"1","sides":"6"}"#), near("/cuont", "count"));
+    assert_eq!(suggested(schema, r#"{"in":{"a/bb":2}}"#), near("/in/a~1bb", "a/b"));
+    assert_eq!(suggested(schema, r#"{"cuont":1,"count":2}"#), [("/cuont".to_owned(), None)]);
+    let closed = r#"{"properties":{"count":{"default":1}},"additionalProperties":false}"#;
+    assert_eq!(suggested(closed, r#"{"cuont":1}"#), near("/cuont", "count"));
+    // Also within an alternative.
+    let either = r#"{"properties":{"n":{"anyOf":[{"type":"null"},{"type":"object","required":["id"],
+        "properties":{"id":{"type":"integer"},"count":{"default":1}},"additionalProperties":false}]}}}"#;
+    assert_eq!(suggested(either, r#"{"n":{"id":1,"cuont":1}}"#), near("/n/cuont", "count"));
+}
+
 #[test]
 fn nested_objects_that_are_there_get_theirs_and_others_are_not_made_up() {
     let schema = r##"{"properties":{"http":{"type":"object","properties":{"retries":{"default":2}}},

@@ -23,6 +23,30 @@ fn a_schema_that_is_none_is_refused() {
 }
 
 #[test]
+fn a_type_that_is_none_is_told_with_those_there_are_and_the_nearest() {
+    const ALL: &str = "expected one of array, boolean, integer, null, number, object, string";
+    for (schema, at, rest) in [
+        (r#"{"type":"strnig"}"#, "/type", ", got string \"strnig\": did you mean string?"),
+        (r#"{"properties":{"a":{"type":"int"}}}"#, "/properties/a/type", "\"int\": did you mean integer?"),
+        (r#"{"type":["null","objct"]}"#, "/type/1", ", got string \"objct\": did you mean object?"),
+        (r#"{"type":"whatever"}"#, "/type", ", got string \"whatever\""),
+        (r#"{"type":3}"#, "/type", ", got integer 3"),
+        (r#"{"type":[]}"#, "/type", ", or a list of them, each once, got array []"),
+        (
+            r#"{"$schema":"http://json-schema.org/draft-07/schema#","items":{"type":"strnig"}}"#,
+            "/items/type",
+            "did you mean string?",
+        ),
+    ] {
+        refused(schema, &format!("the schema is not valid at {at}: {ALL}"));
+        let error = compile(schema).expect_err("must be refused").to_string();
+        assert!(error.ends_with(rest), "{error}");
+    }
+    // A property of that name is a schema, not a type.
+    compile(r#"{"properties":{"type":{"type":"string"}}}"#).expect("it compiles");
+}
+
+#[test]
 fn a_pattern_that_cannot_run_in_linear_time_is_refused_by_name() {
     for (pattern, reason) in [
         ("(", "it is not a regular expression"),

@@ -14,6 +14,7 @@ use plugd_supervisor::machine::{Clocks, Declared, OnChange, Revision, Spec};
 
 use crate::config::{self, Config, Environment, PluginConfig, StartMode};
 use crate::engine::Opening;
+use crate::outcome::redact::secret_variables;
 
 /// Everything the supervisor is to run; `known` is what is known of manifests without running anything.
 pub(crate) fn plugin_specs(
@@ -43,6 +44,7 @@ fn plugin_spec(
             rlimits: plugin.rlimits,
             cgroup: plugin.cgroup,
         },
+        secret_env: secret_variables(plugin, environment).map(|(name, _)| name).collect(),
         config: Arc::new(plugin.config.clone()),
         data_dir: data_dir(config, &plugin.name),
         locale: locale(environment),
@@ -126,7 +128,17 @@ fn clocks(limits: &config::Limits) -> Clocks {
 ///
 /// A `plugin.toml` is not either: what it says is, under the keys that it says it with.
 fn facets(plugin: &PluginConfig, settings: &RunSettings) -> BTreeMap<String, u64> {
-    let RunSettings { launch, config, data_dir, locale, log_level, frame_limit, strict, live: _ } = settings;
+    let RunSettings {
+        launch,
+        config,
+        data_dir,
+        locale,
+        log_level,
+        frame_limit,
+        strict,
+        secret_env: _,
+        live: _,
+    } = settings;
     let Launch { program, args, cwd, env, rlimits, cgroup } = launch;
     let manifest = plugin.manifest.as_ref().map(ToString::to_string);
     let mut facets = BTreeMap::from([

@@ -50,7 +50,8 @@ fn a_job_is_begun_looked_at_waited_for_and_its_end_kept() {
     let sandbox = worker();
     let daemon = sandbox.serve();
     let text = daemon.plugd(&["call", "work.build"]).expect(0).stdout;
-    assert!(text.contains("runs in the background") && text.contains("plugd jobs wait "), "{text}");
+    assert!(text.starts_with("work.build runs in the background as "), "{text}");
+    assert!(text.contains("\n  plugd jobs wait ") && text.lines().count() == 2, "it is said once: {text}");
     let (good, bad) = (begin(&daemon, &[]), begin(&daemon, &["fail=true"]));
     eventually("it tells how far it is", || job(&daemon, &good)["progress"]["done"] == 2.0);
     assert_eq!(daemon.json(&["jobs", "--running"])["jobs"].as_array().map(Vec::len), Some(3));

@@ -252,11 +252,15 @@ fn d1_one_description_is_enough_to_list_lint_export_and_check_arguments() {
 fn a_caller_is_offered_what_its_profile_allows_and_learns_of_nothing_else() {
     let sandbox = mailers(&["mail", "other"]);
     let config = sandbox.read("plugd.toml").split_once("\n\n").expect("a body").1.to_owned();
-    sandbox.configure(&format!("{config}\n[callers.bot]\nallow = [\"mail.*\"]\ndeny = [\"mail.ping\"]\n"));
+    sandbox.configure(&format!("{config}\n[callers.bot]\nallow = [\"mail.*\"]\ndeny = [\"mail.ping\"]\n[callers.nobody]\nallow = []\n"));
     let daemon = sandbox.serve();
     assert_eq!(offered(&daemon, &["--as", "bot"]), ["mail.send_email"]);
     assert_eq!(ids(&daemon.json(&["tools", "--as", "bot", "--all"])["not_offered"]), Vec::<String>::new());
     daemon.plugd(&["tools", "other.ping", "--as", "bot"]).expect(7);
+    let shown = daemon.plugd(&["tools", "--as", "nobody"]).expect(0).stdout;
+    assert!(shown.contains("`plugd tools --all --as nobody` says"), "{shown}");
+    let shown = daemon.plugd(&["tools", "--all", "--as", "nobody"]).expect(0).stdout;
+    assert!(shown.contains("the profile nobody under [callers] allows none"), "{shown}");
     let unknown = daemon.plugd(&["--output", "json", "tools", "--as", "bto"]).json();
     assert_eq!(unknown["error"]["name"], "unknown_caller", "{unknown:#}");
     daemon.stop();

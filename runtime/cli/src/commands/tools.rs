@@ -96,7 +96,11 @@ fn show(report: &ToolsReport, args: &Args, context: &Context) -> Result<(), Fail
             }
             output.text(&render::pretty(&declarations(&report.tools).to_string()))
         }
-        Format::Text => output.text(&render::tools(report, args.categories, args.sizes, output.paint())),
+        Format::Text => {
+            let (categories, sizes, all) = (args.categories, args.sizes, args.all);
+            let asked = render::Asked { categories, sizes, all, caller: context.global.caller.as_deref() };
+            output.text(&render::tools(report, asked, output.paint()))
+        }
     }
 }
 

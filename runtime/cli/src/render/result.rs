@@ -34,7 +34,10 @@ pub(crate) fn result(result: &CallResult, paint: Paint) -> String {
     }
     if let (Status::Pending, Some(call_id)) = (result.status, &result.meta.call_id) {
         let id = visible_line(call_id.as_str());
-        let _ = writeln!(out, "job {id} runs in the background\n  plugd jobs wait {id}");
+        if result.summary.is_none() {
+            let _ = writeln!(out, "job {id} runs in the background");
+        }
+        let _ = writeln!(out, "  plugd jobs wait {id}");
     }
     for next in &result.next_actions {
         let operation = next.operation.as_deref().unwrap_or("next");
@@ -181,6 +184,10 @@ mod tests {
     fn a_job_and_an_earlier_answer_are_told() {
         let job = read(json!({"status": "pending", "meta": meta()}));
         assert_eq!(result(&job, Paint::never()), "job c-1 runs in the background\n  plugd jobs wait c-1\n");
+        let mut told = job;
+        told.summary = Some("t.long runs in the background as c-1".to_owned());
+        let text = result(&told, Paint::never());
+        assert_eq!(text, "t.long runs in the background as c-1\n  plugd jobs wait c-1\n", "said once");
         let mut again = read(json!({"status": "ok", "data": 1, "meta": meta()}));
         again.meta.replayed = true;
         assert_eq!(result(&again, Paint::never()), "1\n(the answer of the call with this key)\n");

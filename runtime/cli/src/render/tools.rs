@@ -11,10 +11,24 @@ use super::text::{Paint, visible_line, wire_name};
 /// More of a description is not shown in a list.
 const SHOWN_CHARS: usize = 90;
 
+/// What was asked for.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Asked<'a> {
+    /// Only the categories.
+    pub(crate) categories: bool,
+    /// With their sizes.
+    pub(crate) sizes: bool,
+    /// Also what is not offered.
+    pub(crate) all: bool,
+    /// For which profile.
+    pub(crate) caller: Option<&'a str>,
+}
+
 /// The categories, or the tools by category.
-pub(crate) fn tools(report: &ToolsReport, categories: bool, sizes: bool, paint: Paint) -> String {
+pub(crate) fn tools(report: &ToolsReport, asked: Asked<'_>, paint: Paint) -> String {
+    let sizes = asked.sizes;
     let mut out = String::new();
-    if categories {
+    if asked.categories {
         let rows = report.categories.iter();
         let rows: Vec<Vec<Cell>> = rows
             .map(|category| {
@@ -37,15 +51,27 @@ pub(crate) fn tools(report: &ToolsReport, categories: bool, sizes: bool, paint: 
     if report.tools.is_empty() && report.categories.is_empty() {
         out.push_str("no tools are offered\n");
         if report.not_offered.is_empty() {
-            out.push_str(
-                "  `plugd tools --all` says what is not offered and why, `plugd list` what there is\n",
-            );
+            let _ = writeln!(out, "  {}", where_to_look(asked));
         }
     } else if sizes {
         let tools = u64::try_from(report.tools.len()).unwrap_or(u64::MAX);
         let _ = writeln!(out, "{}: {} bytes", count(tools, "tool"), report.bytes);
     }
     out + &not_offered(&report.not_offered)
+}
+
+/// What says why nothing is offered.
+fn where_to_look(Asked { all, caller, .. }: Asked<'_>) -> String {
+    match (all, caller.map(visible_line)) {
+        (true, Some(name)) => {
+            format!("the profile {name} under [callers] allows none; `plugd list` says what there is")
+        }
+        (true, None) => "`plugd list` says what there is".to_owned(),
+        (false, caller) => {
+            let who = caller.map(|name| format!(" --as {name}")).unwrap_or_default();
+            format!("`plugd tools --all{who}` says what is not offered and why, `plugd list` what there is")
+        }
+    }
 }
 
 fn row(tool: &Tool, sizes: bool) -> Vec<Cell> {
@@ -103,7 +129,7 @@ mod tests {
 
     #[test]
     fn tools_are_shown_by_category_with_their_sizes() {
-        let shown = tools(&report(), false, true, Paint::never());
+        let shown = tools(&report(), Asked { sizes: true, ..Asked::default() }, Paint::never());
         let expected = format!(
             "other\n  w__two       9 bytes  {}…\npost\n  t__one     120 bytes  Does\\u{{1b}}[2J it.\n2 tools: 129 bytes\n\
              not offered:\n  w.three  disabled  w is disabled\n",
@@ -114,14 +140,21 @@ mod tests {
 
     #[test]
     fn an_empty_list_says_where_to_look() {
-        let shown = tools(&ToolsReport::default(), false, false, Paint::never());
-        assert!(
-            shown.starts_with("no tools are offered\n") && shown.contains("plugd tools --all"),
-            "{shown}"
-        );
+        let shown = |all, caller| {
+            let asked = Asked { all, caller, ..Asked::default() };
+            tools(&ToolsReport::default(), asked, Paint::never())
+        };
+        assert!(shown(false, None).starts_with("no tools are offered\n  `plugd tools --all` says"));
+        assert!(shown(false, Some("bot")).contains("`plugd tools --all --as bot` says"));
+        let rest = shown(true, Some("bot"));
+        assert!(rest.contains("the profile bot under [callers] allows none") && !rest.contains("--all"));
+        assert_eq!(shown(true, None), "no tools are offered\n  `plugd list` says what there is\n");
         let categories = serde_json::from_value(
             json!({"tools": [], "bytes": 0, "categories": [{"name": "a", "tools": 1}]}),
         );
-        assert_eq!(tools(&categories.unwrap(), true, false, Paint::never()), "a  1 tool\n");
+        assert_eq!(
+            tools(&categories.unwrap(), Asked { categories: true, ..Asked::default() }, Paint::never()),
+            "a  1 tool\n"
+        );
     }
 }

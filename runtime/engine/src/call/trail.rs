@@ -308,7 +308,7 @@ impl Trail {
                 CallResult { error: Some(error), pending: Some(pending), ..ended(status) }
             }
             Err(Stopped::Runs(call_id)) => {
-                let summary = Some(format!("it goes on in the background: `plugd jobs wait {call_id}`"));
+                let summary = Some(format!("it goes on in the background as {call_id}"));
                 meta.call_id = Some(call_id);
                 CallResult { summary, ..ended(Status::Pending) }
             }

@@ -124,7 +124,7 @@ impl Engine {
                 true => format!("the call {call_id} still runs: it is recorded when it ends"),
                 false => format!("there is no record of a call {call_id}"),
             };
-            let hint = "`plugd calls` lists those there are; they are kept for 30 days";
+            let hint = "`plugd calls` lists those there are; [record] in plugd.toml says how long they are kept";
             return Err(CallError::new(ErrorKind::UnknownCall, message).hint(hint));
         };
         // An inner call's plugin logs under the id of that call.

@@ -184,9 +184,7 @@ fn log(trail: &Trail, plugin: &PluginName, full: &str) {
 
 /// What a plugin is given that is nobody else's: its variables, and what is secret in its configuration.
 fn secrets_of(plugin: &PluginConfig, schema: Option<&RawValue>) -> Vec<String> {
-    let passed = plugin.environment(&Environment::of_process());
-    let own = |name: &String| plugin.env.contains_key(name) || plugin.pass_env.contains(name);
-    let variables = passed.into_iter().filter(|(name, value)| own(name) && tells(name, value));
+    let variables = secret_variables(plugin, &Environment::of_process());
     let mut secrets: Vec<String> = variables.map(|(_, value)| value).collect();
     collect_named(&plugin.config, "", &mut secrets);
     let declared = schema.and_then(|schema| Contract::compile(schema).ok());
@@ -195,6 +193,16 @@ fn secrets_of(plugin: &PluginConfig, schema: Option<&RawValue>) -> Vec<String> {
     }
     longest_first(&mut secrets);
     secrets
+}
+
+/// The variables that are configured for a plugin and whose values must not be told.
+pub(crate) fn secret_variables(
+    plugin: &PluginConfig,
+    environment: &Environment,
+) -> impl Iterator<Item = (String, String)> {
+    let own = |name: &String| plugin.env.contains_key(name) || plugin.pass_env.contains(name);
+    let passed = plugin.environment(environment).into_iter();
+    passed.filter(move |(name, value)| own(name) && tells(name, value))
 }
 
 /// Whether the value of a variable is one that must not be told.

@@ -4,6 +4,7 @@ use plugd_protocol::control::{ResultParams, ResultReport};
 use plugd_protocol::error::ErrorKind;
 use plugd_protocol::result::{NextAction, Page};
 use plugd_protocol::{CallError, CallId, CallResult, OperationId, Outcome, Status};
+use plugd_store::WHOLE_MAX;
 use serde_json::value::RawValue;
 
 use super::pages::{self, Cut};
@@ -100,6 +101,12 @@ pub(crate) async fn shape(trail: &Trail, result: &mut CallResult) {
     if !whole {
         let limit = limit_of(operation);
         give_first_page(&trail.engine, &operation.id, limit, result).await;
+    } else if trail.request.key.is_some()
+        && data.get().len() > WHOLE_MAX
+        && let Ok(store) = trail.engine.store()
+    {
+        // Its row holds the beginning alone. The caller has all of it now: that is not held up by a disk.
+        let _best_effort = store.keep_result(&trail.call_id, &operation.id.to_string(), data).await;
     }
 }
 

@@ -26,6 +26,8 @@ const COMMANDS_QUEUED: usize = 64;
 pub struct RunSettings {
     /// How its process is made.
     pub launch: Launch,
+    /// The variables of its environment whose values are in no reason that is told of it.
+    pub secret_env: Vec<String>,
     /// The plugin's own configuration as written, an object.
     pub config: Arc<serde_json::Value>,
     /// The plugin's own folder.

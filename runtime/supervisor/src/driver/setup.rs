@@ -22,7 +22,7 @@ use super::door::RunCall;
 use super::health::{Due, Health};
 use super::host::{RunEvent, Standing};
 use super::launch::Process;
-use super::plugins::LiveSettings;
+use super::plugins::{LiveSettings, RunSettings};
 use super::run::Run;
 use crate::machine::{Fact, StopReason};
 
@@ -58,6 +58,9 @@ pub(super) enum Setup {
 
 /// A plugin whose manifest keeps changing is described again no sooner than this.
 const DESCRIBE_AGAIN_AFTER: Duration = Duration::from_millis(200);
+
+/// What stands in the place of a secret.
+const HIDDEN: &str = "***";
 
 impl Run {
     pub(super) fn obey(&mut self, command: Command, process: &Process, calls: &mut mpsc::Receiver<RunCall>) {
@@ -177,6 +180,7 @@ impl Run {
         // To know neither `init` nor `shutdown` is to have nothing to do there.
         let optional = matches!(setup, Setup::Init | Setup::Shutdown);
         let error = error.filter(|error| !optional || error.code != rpc_code::METHOD_NOT_FOUND);
+        let error = error.map(|error| RpcError { message: self.without_secrets(error.message), ..error });
         let fact = match (setup, error) {
             (Setup::Describe, Some(error)) => Fact::DescribeRefused { reason: error.message },
             (Setup::Describe, None) => match whole_result(line) {
@@ -203,6 +207,17 @@ impl Run {
         if let Some(due) = self.describe_due {
             self.due_at(due);
         }
+    }
+
+    /// What a plugin says of itself, without the values of its variables that are told to nobody.
+    fn without_secrets(&self, text: String) -> String {
+        let RunSettings { launch, secret_env, .. } = &*self.settings;
+        let secret = launch.env.iter().filter(|(name, _)| secret_env.contains(name));
+        let mut values: Vec<&str> =
+            secret.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty()).collect();
+        // One that is part of another would leave the rest of that.
+        values.sort_unstable_by_key(|value| std::cmp::Reverse(value.len()));
+        values.into_iter().fold(text, |text, value| text.replace(value, HIDDEN))
     }
 
     fn read_manifest(&mut self, manifest: &RawValue) -> Fact {
