@@ -15,6 +15,7 @@ pub mod manifest;
 pub mod message;
 pub mod name;
 pub mod negotiation;
+mod plain;
 pub mod plugin;
 pub mod result;
 
@@ -23,4 +24,5 @@ pub use frame::{Decoder, Frame};
 pub use manifest::{Manifest, Operation};
 pub use name::{CallId, OperationId, OperationName, PluginName};
 pub use negotiation::{PROTOCOL_VERSION, PROTOCOL_VERSIONS};
+pub use plain::plain;
 pub use result::{CallResult, Status};

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::name::{NameError, OperationName, PluginName};
 use crate::negotiation::PROTOCOL_VERSIONS;
+use crate::plain::{in_plain_words, plain_at};
 
 /// A plugin may run at most this many calls at once.
 pub const CONCURRENCY_MAX: u32 = 256;
@@ -215,7 +216,10 @@ impl OnLoss {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "expected a range of versions, such as \"^1.2\", or an object {version, optional, on_loss}"
+)]
 enum RequirementForm {
     Range(semver::VersionReq),
     Full {
@@ -289,6 +293,7 @@ fn protocol_version<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Option
         let ours = PROTOCOL_VERSIONS.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
         let said = error.to_string();
         let said = said.split(" at line ").next().unwrap_or_default();
+        let said = in_plain_words("protocol", said).unwrap_or_else(|| said.to_owned());
         serde::de::Error::custom(format!("{said}; this host speaks {ours}"))
     })
 }
@@ -368,15 +373,13 @@ fn operation(raw: &RawValue) -> Result<Operation, String> {
 }
 
 /// Reads a declaration; what is wrong is said with the member it is about.
-///
-/// Lines and columns are left out: they count in a text that its author never sees.
 fn read<'de, T: Deserialize<'de>>(json: &'de str) -> Result<T, String> {
     let mut deserializer = serde_json::Deserializer::from_str(json);
     serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = error.path().to_string();
-        let said = error.into_inner().to_string();
-        let said = said.split(" at line ").next().unwrap_or_default();
-        if path == "." { said.to_owned() } else { format!("{path}: {said}") }
+        let member = path.rsplit('.').next().unwrap_or_default();
+        let said = plain_at(member, error.inner());
+        if path == "." { said } else { format!("{path}: {said}") }
     })
 }
 
@@ -433,15 +436,19 @@ mod tests {
         };
         assert_eq!(
             operation(r#""timeout_ms":"1s""#),
-            "timeout_ms: invalid type: string \"1s\", expected u64"
+            "timeout_ms: expected whole milliseconds, such as 5000, got string \"1s\""
         );
-        assert!(operation(r#""audience":"all""#).starts_with("audience: unknown variant `all`"));
+        assert_eq!(
+            operation(r#""audience":"all""#),
+            "audience: expected \"callers\" or \"plugins\", got \"all\""
+        );
         let whole = |json: &str| Manifest::parse(json).expect_err("unusable").to_string();
         let said = whole(r#"{"protocol":1,"name":"t","version":1.0,"operations":[]}"#);
-        assert_eq!(
-            said,
-            "the manifest is unreadable: version: invalid type: floating point `1.0`, expected a string"
-        );
+        assert_eq!(said, "the manifest is unreadable: version: expected a string, got 1.0");
+        let said = whole(r#"{"protocol":1,"name":"t","version":"1","operations":{}}"#);
+        assert_eq!(said, "the manifest is unreadable: operations: expected an array, got an object");
+        let said = whole(r#"{"protocol":1,"name":"t","version":"1","operations":[],"requires":{"b":3}}"#);
+        assert!(said.contains("requires.b: expected a range of versions, such as \"^1.2\", or"), "{said}");
     }
 
     #[test]

@@ -10,9 +10,11 @@ use std::marker::PhantomData;
 
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
+use serde_json::error::Category;
 use serde_json::value::RawValue;
 
 use crate::error::RpcError;
+use crate::plain::plain;
 
 /// A message as read from a line.
 #[derive(Debug)]
@@ -67,10 +69,22 @@ pub struct AnswerObject<'a> {
 pub enum NotAMessage {
     /// Not JSON at all.
     #[error("not JSON: {0}")]
-    Syntax(#[from] serde_json::Error),
+    Syntax(serde_json::Error),
     /// JSON, but something else.
     #[error("not a JSON-RPC 2.0 message: {0}")]
     Shape(&'static str),
+    /// An object with a member of another form.
+    #[error("not a JSON-RPC 2.0 message: {0}")]
+    Member(String),
+}
+
+impl From<serde_json::Error> for NotAMessage {
+    fn from(error: serde_json::Error) -> NotAMessage {
+        match error.classify() {
+            Category::Data => NotAMessage::Member(plain(&error)),
+            Category::Syntax | Category::Eof | Category::Io => NotAMessage::Syntax(error),
+        }
+    }
 }
 
 impl<'a> Message<'a> {
@@ -276,7 +290,18 @@ struct Envelope<'a> {
     params: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
     result: Option<Answer<'a>>,
+    #[serde(default, deserialize_with = "error_object")]
     error: Option<RpcError>,
+}
+
+/// Reads an error object; of what is none it says what one is.
+fn error_object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<RpcError>, D::Error> {
+    // Taken as it is first: what is no JSON is said to be none.
+    let Some(raw) = Option::<&'de RawValue>::deserialize(deserializer)? else { return Ok(None) };
+    serde_json::from_str(raw.get()).map_err(|_| {
+        let expected = "\"error\" must be an object {\"code\": a whole number, \"message\": a string}";
+        serde::de::Error::custom(expected)
+    })
 }
 
 /// Tells a member that is `null` from one that is absent.
@@ -409,6 +434,15 @@ mod tests {
         assert!(refused("{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"data\":\"\u{0}").contains("not JSON"));
         let split = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"data\":\"\xE4\xB8\"}}";
         assert!(Message::parse(split).is_err());
+    }
+
+    #[test]
+    fn what_is_json_is_not_said_to_be_none() {
+        for wrong in ["\"text\"", "{\"message\":\"no code\"}", "{\"code\":\"1\"}"] {
+            let said = refused(&format!(r#"{{"jsonrpc":"2.0","id":1,"error":{wrong}}}"#));
+            assert!(said.starts_with("not a JSON-RPC 2.0 message: \"error\" must be an object {"), "{said}");
+        }
+        assert!(refused(r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,]}"#).contains("not JSON"));
     }
 
     #[test]

@@ -188,8 +188,14 @@ def answer_call(message):
 }
 
 #[test]
-fn what_a_plugin_tells_of_its_variables_stays_with_it() {
+fn c145_what_a_plugin_tells_of_its_variables_stays_with_it() {
     const SECRET: &str = "s3cr3t-XYZ";
+    // This one comes from plugd's own environment.
+    const PASSED: &str = "k3y-98765";
+    const OPENS: &str = r#"
+def on_init(params):
+    raise Failure("cannot open with %s and %s" % (os.environ["API_TOKEN"], os.environ["PASSED"]))
+"#;
     const CRASHES: &str = r#"
 OPERATIONS.append({"name": "crash", "input_schema": {"type": "object"}})
 OPERATIONS.append({"name": "tell", "input_schema": {"type": "object"}})
@@ -205,11 +211,15 @@ def handle(operation, arguments, params):
     let refuses =
         "[plugins.refuses]\ncommand = [\"sh\", \"main.sh\"]\ncwd = \"plugins/refuses\"\nstart = \"eager\"\n";
     let missing = "[plugins.missing]\ncommand = [\"./no-such-program\"]\nstart = \"eager\"\n";
-    sandbox.configure(&format!("{crashes}{env}{refuses}{env}{missing}{env}"));
+    let opens = format!("{}start = \"eager\"\npass_env = [\"PASSED\"]\n", sandbox.python("opens", OPENS));
+    sandbox.configure(&format!("{crashes}{env}{refuses}{env}{missing}{env}{opens}{env}"));
     let log = std::fs::File::create(sandbox.path().join("daemon.log")).expect("a log file");
-    let daemon =
-        sandbox.serve_by(sandbox.command(&["--output", "json", "--log", "debug", "serve"]), log.into());
+    let mut serve = sandbox.command(&["--output", "json", "--log", "debug", "serve"]);
+    serve.env("PASSED", PASSED);
+    let daemon = sandbox.serve_by(serve, log.into());
     daemon.wait_for_state("missing", "failed");
+    let opens = daemon.wait_for_state("opens", "disabled");
+    assert!(text(&opens["reason"]).ends_with("init failed: cannot open with *** and ***"), "{opens:#}");
     let told = daemon.json(&["call", "crashes.tell"]);
     assert_eq!(told["error"]["message"], "the token *** is refused", "{told:#}");
     let mut outputs = vec![told.to_string()];
@@ -217,6 +227,7 @@ def handle(operation, arguments, params):
         &["call", "crashes.crash"][..],
         &["call", "refuses.echo", "--timeout", "1s"],
         &["call", "missing.echo"],
+        &["call", "opens.echo"],
         &["status"],
         &["list"],
         &["describe", "crashes"],
@@ -226,13 +237,14 @@ def handle(operation, arguments, params):
         &["config", "show"],
         &["logs", "crashes"],
         &["logs", "refuses"],
+        &["logs", "opens"],
     ] {
         let ran = daemon.plugd(&[&["--output", "json"], args].concat());
         outputs.push(format!("{args:?}: {}{}", ran.stdout, ran.stderr));
     }
     outputs.push(sandbox.read("daemon.log"));
     for output in outputs {
-        assert!(!output.contains(SECRET), "{output}");
+        assert!(!output.contains(SECRET) && !output.contains(PASSED), "{output}");
     }
     daemon.stop();
 }

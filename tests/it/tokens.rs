@@ -123,7 +123,11 @@ async fn a_call_that_waits_outlives_the_daemon_and_may_stop_again() {
     assert_eq!(again.meta.call_id, stopped.meta.call_id);
     let second = token(&again);
     assert_ne!(first, second);
-    assert_eq!(refused(&client, &yes(&first)).await.code, 1007);
+    let used = refused(&client, &yes(&first)).await;
+    assert_eq!(used.code, 1007);
+    // It says where the call waits now: nobody need make a second one.
+    assert!(used.message.contains(&format!("waits under {second}")), "{used}");
+    assert!(used.hint.as_ref().is_some_and(|hint| hint.contains(&second)), "{used}");
     // Neither a yes nor a no.
     assert_eq!(refused(&client, &AnswerParams::new(&second)).await.code, 2001);
     let result = carried_on(&client, &yes(&second)).await;

@@ -9,11 +9,12 @@
 //! | 壹佰贰拾叁 一百六十八萬 廿三 | 123 1680000 23 | formal and traditional forms, 廿 卅 卌 |
 //! | 负三 三点五 零点零五 | -3 3.5 0.05 | 点 is followed by digits alone |
 //! | 三点五万 3.5万 1亿 | 35000 35000 100000000 | 万 or 亿 behind a decimal |
+//! | 3百 3千 2百万 3千万 | 300 3000 2000000 30000000 | 百 and 千 only behind one in digits |
 //! | 二〇二四 一二三 | 2024 123 | digits one by one: three or more, or with a zero |
 //!
 //! 零 stands where a unit is skipped, and nowhere else (but may also follow 万 and 亿). Refused, for
 //! they would be guesses: 二三 ("two or three"), 五六十, 一亿三千 (一亿零三千 or 一亿三千万), 三亿五, 兆, 俩,
-//! 三个, 几个, `1,000`, `0x10`, `1_000`, `5.`. Refused, for something would be lost: `007` (a code whose
+//! 三个, 几个, `50%`, `1,000`, `0x10`, `1_000`, `5.`. Refused, for something would be lost: `007` (a code whose
 //! zeros a number does not keep, and octal to some), a fraction where an integer is declared, and
 //! what passes 64 bits or a double.
 
@@ -34,6 +35,12 @@ pub(crate) struct Numeral {
 pub(crate) enum Refusal {
     /// It is not written as a number.
     NoNumber,
+    /// A number and what it counts.
+    Unit,
+    /// A number with a sign of percent, which would be as it is or a hundredth.
+    Percent,
+    /// A number with separators among its digits, which are decimal points to some.
+    Separated,
     /// It begins with zeros that a number does not keep.
     LeadingZeros,
     /// It can be read in more than one way.
@@ -49,6 +56,9 @@ impl Refusal {
     pub(crate) fn wanted(self) -> Option<&'static str> {
         match self {
             Refusal::NoNumber => None,
+            Refusal::Unit => Some("written without a unit or other words behind it"),
+            Refusal::Percent => Some("written without %, for 50% can be 50 or 0.5"),
+            Refusal::Separated => Some("written without separators between its digits"),
             Refusal::LeadingZeros => Some("written without leading zeros"),
             Refusal::Ambiguous => Some("written in digits, for this can be read in two ways"),
             Refusal::Fraction => Some("for nothing is rounded"),
@@ -63,7 +73,34 @@ impl Refusal {
 /// [`Refusal`], never for a fraction or for its size.
 pub(crate) fn read(text: &str) -> Result<Numeral, Refusal> {
     let text: String = text.trim().chars().map(narrow).collect();
-    if text.bytes().any(|byte| byte.is_ascii_digit()) { ascii(&text) } else { chinese(&text) }
+    plain(&text).map_err(|refusal| match refusal {
+        Refusal::NoNumber => more_than_a_number(&text),
+        other => other,
+    })
+}
+
+fn plain(text: &str) -> Result<Numeral, Refusal> {
+    if text.bytes().any(|byte| byte.is_ascii_digit()) { ascii(text) } else { chinese(text) }
+}
+
+/// What a text has besides its number, where that is what keeps it from being one.
+fn more_than_a_number(text: &str) -> Refusal {
+    let is_separator = |character: char| matches!(character, ',' | '_' | '\'' | ' ');
+    let digits = text.trim_start_matches(['+', '-']);
+    let first_is_digit = digits.starts_with(|character: char| character.is_ascii_digit());
+    if first_is_digit && digits.contains(is_separator) {
+        let joined = text.replace(is_separator, "");
+        return if plain(&joined).is_ok() { Refusal::Separated } else { Refusal::NoNumber };
+    }
+    // 兆 is a million or a million millions, 点 a point, and an e lacks its power.
+    let is_unit = |character: char| {
+        character.is_alphabetic() && sign(character).is_none() && !"兆点點eE".contains(character)
+    };
+    let (number, refusal) = match text.strip_suffix('%') {
+        Some(number) => (number, Refusal::Percent),
+        None => (text.trim_end_matches(is_unit), Refusal::Unit),
+    };
+    if number.len() < text.len() && plain(number.trim_end()).is_ok() { refusal } else { Refusal::NoNumber }
 }
 
 impl Numeral {
@@ -144,7 +181,7 @@ fn ascii(text: &str) -> Result<Numeral, Refusal> {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
-    let (rest, scale) = scaled(rest);
+    let (rest, scale) = scaled(rest, BEHIND_DIGITS);
     let (mantissa, exponent) = match rest.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, Some(exponent)),
         None => (rest, None),
@@ -180,12 +217,31 @@ fn power(text: &str) -> Result<i64, Refusal> {
     Ok(if text.starts_with('-') { -power } else { power })
 }
 
-/// A decimal without the 万 and 亿 behind it, and the power of ten they stand for.
-fn scaled(text: &str) -> (&str, i64) {
-    for (names, power) in [(["万亿", "萬億"], 12), (["亿", "億"], 8), (["万", "萬"], 4)] {
-        for name in names {
+/// What may stand behind a decimal, and the power of ten it stands for; the longer come first.
+type Scales = &'static [(&'static [&'static str], i64)];
+
+/// Behind one in Chinese: 一点五千 is not said.
+const BEHIND_CHINESE: Scales = &[(&["万亿", "萬億"], 12), (&["亿", "億"], 8), (&["万", "萬"], 4)];
+
+/// Behind one in digits.
+const BEHIND_DIGITS: Scales = &[
+    (&["万亿", "萬億"], 12),
+    (&["千亿", "千億"], 11),
+    (&["百亿", "百億"], 10),
+    (&["亿", "億"], 8),
+    (&["千万", "千萬"], 7),
+    (&["百万", "百萬"], 6),
+    (&["万", "萬"], 4),
+    (&["千"], 3),
+    (&["百"], 2),
+];
+
+/// A decimal without the scale behind it, and the power of ten that stands for.
+fn scaled(text: &str, scales: Scales) -> (&str, i64) {
+    for (names, power) in scales {
+        for name in *names {
             if let Some(rest) = text.strip_suffix(name) {
-                return (rest, power);
+                return (rest, *power);
             }
         }
     }
@@ -243,7 +299,7 @@ fn chinese(text: &str) -> Result<Numeral, Refusal> {
         let whole = amount(&signs(rest)?)?.to_string();
         return Ok(Numeral { negative, whole, fraction: String::new(), exponent: 0 });
     };
-    let (fraction, exponent) = scaled(fraction);
+    let (fraction, exponent) = scaled(fraction, BEHIND_CHINESE);
     let digit = |sign: &Sign| match sign {
         Sign::Digit(digit) => Ok(digit.to_string()),
         Sign::Pair | Sign::Unit(_) | Sign::Tens(_) | Sign::Big(_) => Err(Refusal::NoNumber),

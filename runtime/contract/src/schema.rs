@@ -96,14 +96,14 @@ pub enum SchemaError {
 impl SchemaError {
     /// Why a schema that passed the checks here did not become a validator.
     pub(crate) fn unbuildable(error: &ValidationError<'_>) -> SchemaError {
+        if let Some(misnamed) = misnamed_type(error) {
+            return misnamed;
+        }
         let at = error.instance_path().to_string();
         let is_pattern = match error.kind() {
             ValidationErrorKind::Format { format } => format == "regex",
             kind => kind.keyword() == "pattern",
         };
-        if error.schema_path().as_str().ends_with("/properties/type/anyOf") {
-            return not_a_type(at, error.instance());
-        }
         match error.instance().as_str().filter(|_| is_pattern) {
             Some(pattern) => SchemaError::Pattern {
                 at,
@@ -117,6 +117,18 @@ impl SchemaError {
 
 /// The types of JSON Schema.
 const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
+
+/// What is wrong with a `type`, where that is what is wrong.
+fn misnamed_type(error: &ValidationError<'_>) -> Option<SchemaError> {
+    if error.schema_path().as_str().ends_with("/properties/type/anyOf") {
+        return Some(not_a_type(error.instance_path().to_string(), error.instance()));
+    }
+    match error.kind() {
+        // Draft-07 has alternatives where a schema may stand, or a list of them.
+        ValidationErrorKind::AnyOf { context } => context.iter().flatten().find_map(misnamed_type),
+        _ => None,
+    }
+}
 
 /// A `type` that names none of the types, or no list of some of them.
 fn not_a_type(at: String, written: &Value) -> SchemaError {

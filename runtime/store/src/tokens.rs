@@ -66,6 +66,20 @@ impl Store {
         let (token, decided) = (token.to_owned(), decided.to_owned());
         self.write(Commit::Durable, 0, move |place| take(place, &token, &decided)).await
     }
+
+    /// Says more of how a token was decided; one that still waits stays as it is.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub async fn note_token(&self, token: &str, decided: &str) -> Result<(), StoreError> {
+        let (token, decided) = (token.to_owned(), decided.to_owned());
+        self.write(Commit::Written, 0, move |place| {
+            let sql = "UPDATE tokens SET decided = ?2 WHERE token = ?1 AND decided IS NOT NULL";
+            place.connection.prepare_cached(sql)?.execute([token, decided])?;
+            Ok(())
+        })
+        .await
+    }
 }
 
 fn take(place: &mut Place<'_>, token: &str, decided: &str) -> rusqlite::Result<TokenState> {

@@ -98,7 +98,8 @@ fn show(report: &ToolsReport, args: &Args, context: &Context) -> Result<(), Fail
         }
         Format::Text => {
             let (categories, sizes, all) = (args.categories, args.sizes, args.all);
-            let asked = render::Asked { categories, sizes, all, caller: context.global.caller.as_deref() };
+            let asked =
+                render::ToolsAsked { categories, sizes, all, caller: context.global.caller.as_deref() };
             output.text(&render::tools(report, asked, output.paint()))
         }
     }

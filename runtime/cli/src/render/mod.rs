@@ -28,4 +28,4 @@ pub(crate) use report::{description, error, event, list, log_entry};
 pub(crate) use result::{pending, result, result_page};
 pub(crate) use status::{plugin_status, started, status, stopped};
 pub(crate) use text::{Paint, visible, visible_line};
-pub(crate) use tools::{not_offered, tools};
+pub(crate) use tools::{ToolsAsked, not_offered, tools};

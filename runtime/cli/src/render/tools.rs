@@ -13,7 +13,7 @@ const SHOWN_CHARS: usize = 90;
 
 /// What was asked for.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct ToolsAsked<'a> {
     /// Only the categories.
     pub(crate) categories: bool,
     /// With their sizes.
@@ -25,7 +25,7 @@ pub(crate) struct Asked<'a> {
 }
 
 /// The categories, or the tools by category.
-pub(crate) fn tools(report: &ToolsReport, asked: Asked<'_>, paint: Paint) -> String {
+pub(crate) fn tools(report: &ToolsReport, asked: ToolsAsked<'_>, paint: Paint) -> String {
     let sizes = asked.sizes;
     let mut out = String::new();
     if asked.categories {
@@ -61,7 +61,7 @@ pub(crate) fn tools(report: &ToolsReport, asked: Asked<'_>, paint: Paint) -> Str
 }
 
 /// What says why nothing is offered.
-fn where_to_look(Asked { all, caller, .. }: Asked<'_>) -> String {
+fn where_to_look(ToolsAsked { all, caller, .. }: ToolsAsked<'_>) -> String {
     match (all, caller.map(visible_line)) {
         (true, Some(name)) => {
             format!("the profile {name} under [callers] allows none; `plugd list` says what there is")
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn tools_are_shown_by_category_with_their_sizes() {
-        let shown = tools(&report(), Asked { sizes: true, ..Asked::default() }, Paint::never());
+        let shown = tools(&report(), ToolsAsked { sizes: true, ..ToolsAsked::default() }, Paint::never());
         let expected = format!(
             "other\n  w__two       9 bytes  {}…\npost\n  t__one     120 bytes  Does\\u{{1b}}[2J it.\n2 tools: 129 bytes\n\
              not offered:\n  w.three  disabled  w is disabled\n",
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn an_empty_list_says_where_to_look() {
         let shown = |all, caller| {
-            let asked = Asked { all, caller, ..Asked::default() };
+            let asked = ToolsAsked { all, caller, ..ToolsAsked::default() };
             tools(&ToolsReport::default(), asked, Paint::never())
         };
         assert!(shown(false, None).starts_with("no tools are offered\n  `plugd tools --all` says"));
@@ -153,7 +153,11 @@ mod tests {
             json!({"tools": [], "bytes": 0, "categories": [{"name": "a", "tools": 1}]}),
         );
         assert_eq!(
-            tools(&categories.unwrap(), Asked { categories: true, ..Asked::default() }, Paint::never()),
+            tools(
+                &categories.unwrap(),
+                ToolsAsked { categories: true, ..ToolsAsked::default() },
+                Paint::never()
+            ),
             "a  1 tool\n"
         );
     }

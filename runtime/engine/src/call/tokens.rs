@@ -30,6 +30,9 @@ const ANSWERED: &str = "answered";
 /// The same where it was a no.
 const DECLINED: &str = "declined";
 
+/// The same where the call stopped again; the newer token follows.
+const STOPPED_AGAIN: &str = "answered, then ";
+
 /// So many calls wait in memory at most; beyond it the one that expires first goes.
 const IN_MEMORY_MAX: usize = 1_000;
 
@@ -39,7 +42,7 @@ pub(crate) struct Tokens(Mutex<HashMap<String, InMemory>>);
 
 struct InMemory {
     expires: UnixMillis,
-    state: Result<Box<RawValue>, &'static str>,
+    state: Result<Box<RawValue>, String>,
 }
 
 /// A call that stopped. Its arguments are in it as they are, secrets included: the store's file is
@@ -173,13 +176,16 @@ impl Engine {
         let kept = read(&self.token(&params.token, Some(decided)).await?)?;
         let call_id = kept.call_id.clone();
         let result = self.carry_on(kept, said, params.confirm, asker).await;
+        if let Some(newer) = result.pending.as_ref() {
+            self.stopped_again(&params.token, &newer.token).await;
+        }
         Ok(AnswerReport { call_id, result: Some(result) })
     }
 
     /// What lies under a token; it is used up where it is said how that was decided.
     async fn token(&self, token: &str, decided: Option<&'static str>) -> Result<Box<RawValue>, CallError> {
         if let Some(state) = self.shared().tokens.look(token, decided) {
-            return state.map_err(already);
+            return state.map_err(|how| already(&how));
         }
         let Some(store) = self.shared().recording.store() else { return Err(unknown_token()) };
         let state = match decided {
@@ -193,6 +199,19 @@ impl Engine {
             Err(error) => {
                 Err(CallError::new(ErrorKind::Internal, format!("the token cannot be looked up: {error}")))
             }
+        }
+    }
+
+    /// Notes under which token a call waits now, for whoever comes with the one before.
+    async fn stopped_again(&self, token: &str, newer: &str) {
+        let how = format!("{STOPPED_AGAIN}{newer}");
+        if self.shared().tokens.note(token, &how) {
+            return;
+        }
+        if let Some(store) = self.shared().recording.store()
+            && let Err(error) = store.note_token(token, &how).await
+        {
+            tracing::warn!(%error, "a token's successor is not noted");
         }
     }
 
@@ -277,15 +296,20 @@ impl Tokens {
         &self,
         token: &str,
         decided: Option<&'static str>,
-    ) -> Option<Result<Box<RawValue>, &'static str>> {
+    ) -> Option<Result<Box<RawValue>, String>> {
         self.with(|all| {
             let waiting = all.get_mut(token).filter(|waiting| waiting.expires > unix_now())?;
             let state = waiting.state.clone();
             if let (Some(decided), Ok(_)) = (decided, &state) {
-                waiting.state = Err(decided);
+                waiting.state = Err(decided.to_owned());
             }
             Some(state)
         })
+    }
+
+    /// Says more of how a token was decided, where it lies here.
+    fn note(&self, token: &str, how: &str) -> bool {
+        self.with(|all| all.get_mut(token).map(|waiting| waiting.state = Err(how.to_owned())).is_some())
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut HashMap<String, InMemory>) -> T) -> T {
@@ -301,6 +325,11 @@ fn read(kept: &RawValue) -> Result<Kept, CallError> {
 }
 
 fn already(how: &str) -> CallError {
+    if let Some(newer) = how.strip_prefix(STOPPED_AGAIN) {
+        let message = format!("already decided: answered; the call stopped again and waits under {newer}");
+        return CallError::new(ErrorKind::UnknownToken, message)
+            .hint(format!("use the newer token: `plugd answer {newer}` with values, --yes or --no"));
+    }
     let message = format!("already decided: {how}");
     CallError::new(ErrorKind::UnknownToken, message)
         .hint("a token is good for one answer: make the call again")

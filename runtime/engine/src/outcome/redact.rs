@@ -184,7 +184,8 @@ fn log(trail: &Trail, plugin: &PluginName, full: &str) {
 
 /// What a plugin is given that is nobody else's: its variables, and what is secret in its configuration.
 fn secrets_of(plugin: &PluginConfig, schema: Option<&RawValue>) -> Vec<String> {
-    let variables = secret_variables(plugin, &Environment::of_process());
+    let environment = Environment::of_process();
+    let variables = secret_variables(plugin, &environment);
     let mut secrets: Vec<String> = variables.map(|(_, value)| value).collect();
     collect_named(&plugin.config, "", &mut secrets);
     let declared = schema.and_then(|schema| Contract::compile(schema).ok());

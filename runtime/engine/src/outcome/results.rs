@@ -53,12 +53,12 @@ pub(crate) fn next_actions(operation: &OperationId, written: &RawValue) -> (Vec<
     let Ok(listed) = serde_json::from_str::<Vec<&RawValue>>(written.get()) else {
         return (
             Vec::new(),
-            Some(format!("the next_actions of {operation} are left out: they are no array")),
+            Some(format!("next_actions of {operation} are left out: they are no array")),
         );
     };
     let read = |(place, action): (usize, &&RawValue)| match next_action(action) {
         Ok(action) => Ok(action),
-        Err(why) => Err(format!("{place}: {why}")),
+        Err(why) => Err(format!("next_actions[{place}] {why}")),
     };
     let (good, bad): (Vec<_>, Vec<_>) = listed.iter().enumerate().map(read).partition(Result::is_ok);
     let mut actions: Vec<NextAction> = good.into_iter().flatten().collect();
@@ -68,20 +68,18 @@ pub(crate) fn next_actions(operation: &OperationId, written: &RawValue) -> (Vec<
         actions.truncate(NEXT_ACTIONS_MAX);
     }
     let left_out = listed.len() > actions.len();
-    let warning = format!("next_actions of {operation} are left out: {}", why.join("; "));
+    let warning = format!("some next_actions of {operation} are left out: {}", why.join("; "));
     (actions, left_out.then_some(warning))
 }
 
 fn next_action(written: &RawValue) -> Result<NextAction, String> {
-    let action: NextAction = serde_json::from_str(written.get()).map_err(|error| {
-        let said = error.to_string();
-        said.split(" at line ").next().unwrap_or_default().to_owned()
-    })?;
+    let action: NextAction = serde_json::from_str(written.get())
+        .map_err(|error| format!("is unusable: {}", plugd_protocol::plain(&error)))?;
     if action.operation.is_none() && action.description.is_none() {
-        return Err("it has neither operation nor description".to_owned());
+        return Err("has neither operation nor description".to_owned());
     }
     if action.arguments.as_ref().is_some_and(|arguments| !arguments.is_object()) {
-        return Err("its arguments are no object".to_owned());
+        return Err("has arguments that are no object".to_owned());
     }
     Ok(action)
 }
@@ -224,7 +222,12 @@ mod tests {
         let (actions, warning) = next_actions(&operation, &written);
         assert_eq!(actions.len(), 1);
         let warning = warning.expect("three are left out");
-        for said in ["shop.query", "1: it has neither", "2: ", "3: its arguments are no object"] {
+        for said in [
+            "some next_actions of shop.query",
+            "next_actions[1] has neither operation nor description",
+            "next_actions[2] is unusable: expected an object, got string",
+            "next_actions[3] has arguments that are no object",
+        ] {
             assert!(warning.contains(said), "{warning}");
         }
         assert_eq!(next_actions(&operation, &raw(&format!("[{good}]"))).1, None);

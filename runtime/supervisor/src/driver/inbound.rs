@@ -59,7 +59,13 @@ impl Run {
                     call.answer(Err(RunFailure::Malformed { why: error.to_string() }));
                     self.call_ended(Instant::now());
                 }
-                None => self.stray(line, &error),
+                None => {
+                    self.stray(line, &error);
+                    let asked = self.describe_waits_for();
+                    if asked.is_some() && id_in_head(line) == asked {
+                        self.describe_refused(&error.to_string());
+                    }
+                }
             },
         }
     }
@@ -67,7 +73,13 @@ impl Run {
     fn read_response(&mut self, line: &[u8], id: Option<&RawValue>, answer: Result<Answer<'_>, RpcError>) {
         let given = id.map_or("null", RawValue::get);
         let Some(id) = id.and_then(host_id) else {
-            return self.unmatched(given);
+            return match self.describe_waits_for() {
+                Some(asked) if resembles(given, asked) => {
+                    let why = format!("an id is given back as it came: expected {asked}, got {given}");
+                    self.describe_refused(&why);
+                }
+                _ => self.unmatched(given),
+            };
         };
         if let Some(mut call) = self.calls.close(id) {
             let now = Instant::now();
@@ -245,7 +257,10 @@ impl Run {
         self.strays_in_a_row += 1;
         let text = text_of(line);
         if self.first_stray.is_none() {
-            self.first_stray = Some(text.chars().take(200).collect());
+            let beginning: String = text.chars().take(200).collect();
+            // Of what was meant as a message it helps to know why it is none.
+            let meant = line.trim_ascii_start().starts_with(b"{");
+            self.first_stray = Some(if meant { format!("{beginning} ({why})") } else { beginning });
             self.log_in_call(
                 LogStream::Runtime,
                 LogLevel::Warn,
@@ -259,6 +274,13 @@ impl Run {
             self.misbehaved(format!("{STRAYS_MAX} lines in a row on stdout that are no messages"));
         }
     }
+}
+
+/// Whether an id that is not the one asked with was meant to be that one.
+fn resembles(given: &str, asked: u64) -> bool {
+    let text = given.trim_matches('"');
+    // Exact up to 2^53, and so many requests are not made before the first answer.
+    given == "null" || text.parse::<f64>().is_ok_and(|number| number == asked as f64)
 }
 
 fn millis(duration: Duration) -> u64 {

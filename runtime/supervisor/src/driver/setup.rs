@@ -125,6 +125,18 @@ impl Run {
         self.ask(Setup::Describe, method::DESCRIBE, &params);
     }
 
+    /// The id that the first answer to `describe` must have, while that is waited for.
+    pub(super) fn describe_waits_for(&self) -> Option<u64> {
+        let (id, setup) = self.setup.filter(|_| !self.described)?;
+        (setup == Setup::Describe).then_some(id)
+    }
+
+    /// The answer to `describe` came, and cannot be used: there is nothing more to wait for.
+    pub(super) fn describe_refused(&mut self, why: &str) {
+        self.setup = None;
+        self.report(Fact::DescribeRefused { reason: format!("its answer to describe is unusable: {why}") });
+    }
+
     fn init(&mut self) {
         let data_dir = &self.settings.data_dir;
         let manifest = self.door.manifest();
