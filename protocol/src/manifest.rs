@@ -13,6 +13,12 @@ use crate::plain::{in_plain_words, plain_at};
 /// A plugin may run at most this many calls at once.
 pub const CONCURRENCY_MAX: u32 = 256;
 
+/// No call runs for longer, in milliseconds, whatever is declared.
+pub const TIMEOUT_MS_MAX: u64 = 3_600_000;
+
+/// Data of fewer bytes is never given in pages.
+pub const RESULT_LIMIT_MIN: u64 = 256;
+
 /// What a plugin declares; unknown members are tolerated.
 #[derive(Debug, Clone, Serialize)]
 pub struct Manifest {

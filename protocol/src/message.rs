@@ -424,7 +424,6 @@ mod tests {
         assert!(refused("{ not json").contains("not JSON"));
         assert!(refused("[]").contains("expected an object"));
         assert!(refused("{}").contains("2.0"));
-        assert!(refused(r#"{"jsonrpc":"2.0"}"#).contains("neither"));
         assert!(refused(r#"{"jsonrpc":"2.0","id":1}"#).contains("no \"method\""));
         assert!(
             refused(r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}"#)

@@ -39,10 +39,12 @@ pub struct CallResult {
 /// What a person must say before a call can go on: `plugd answer TOKEN` carries it on.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Pending {
-    /// Good for one answer.
-    pub token: String,
+    /// Good for one answer; absent where nothing outlives the call that could be answered: then it is made again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
     /// Until when, in milliseconds since 1970-01-01T00:00:00Z.
-    pub expires: crate::control::UnixMillis,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<crate::control::UnixMillis>,
     /// The question in words, in one piece.
     pub prompt: String,
     /// The values that are missing, at most five.

@@ -170,8 +170,8 @@ fn a_result_that_waits_for_a_person_has_the_released_form() {
         sensitive: false,
     };
     let pending = Pending {
-        token: "9d1a4c0e-6a57-4b8e-8f0e-0d8f4b1f6a11".to_owned(),
-        expires: UnixMillis(1_734_307_200_000),
+        token: Some("9d1a4c0e-6a57-4b8e-8f0e-0d8f4b1f6a11".to_owned()),
+        expires: Some(UnixMillis(1_734_307_200_000)),
         prompt: "For how many days?".to_owned(),
         questions: vec![question],
         arguments: None,

@@ -344,7 +344,7 @@ async fn who_cannot_be_asked_is_no_reason_to_wait() {
 #[tokio::test]
 async fn a_question_ends_by_no_by_time_and_with_its_caller() {
     let sandbox = Sandbox::new("");
-    let brief = format!("{}token_ttl = \"500ms\"\n", sandbox.python("brief", ASKER));
+    let brief = format!("{}token_ttl = \"1s\"\n", sandbox.python("brief", ASKER));
     sandbox.configure(&format!("{}{brief}", sandbox.python("ask", ASKER)));
     let daemon = sandbox.serve();
     let (client, mut asks) = somebody(&daemon).await;

@@ -1,6 +1,11 @@
 //! Profiles of callers: what each sees, and that it is what each may call.
 
-use plugd_protocol::control::CallParams;
+use plugd_daemon::client::ClientError;
+use plugd_protocol::CallId;
+use plugd_protocol::control::{
+    AnswerParams, CallParams, CallsParams, CallsShowParams, CallsStatsParams, JobsParams, JobsWaitParams,
+    ResultParams,
+};
 use plugd_tests::{Daemon, Sandbox};
 use serde_json::{Value, json};
 
@@ -158,10 +163,96 @@ async fn who_may_no_more_does_not_by_an_old_token() {
     let client = daemon.client().await;
     let params = CallParams { caller: Some("bot".to_owned()), ..CallParams::new("mail.echo") };
     let stopped = client.call(&params).await.expect("a result");
-    let token = stopped.pending.expect("it waits").token;
+    let token = stopped.pending.and_then(|pending| pending.token).expect("it waits");
     sandbox.configure(&format!("{table}\n[callers.bot]\nallow = []\n"));
     daemon.plugd(&["reload"]).expect(0);
     daemon.plugd(&["answer", &token, "--yes"]).expect(7);
     assert_eq!(sandbox.read("plugins/mail/sent"), "");
+    daemon.stop();
+}
+
+/// Whoever may not make a call neither sees it nor reads what it gave.
+#[tokio::test]
+async fn a_caller_sees_and_reads_only_calls_that_it_could_make() {
+    let sandbox = office();
+    let daemon = sandbox.serve();
+    let client = daemon.client().await;
+    let id_of = |result: Value| CallId::new(result["meta"]["call_id"].as_str().expect("an id"));
+    let wiped = id_of(daemon.json(&["call", "deploy.wipe"]));
+    let state = id_of(daemon.json(&["call", "deploy.state"]));
+    let guest = || Some("guest".to_owned());
+
+    let listed = |as_caller| CallsParams { as_caller, ..CallsParams::default() };
+    let calls = client.calls(&listed(guest())).await.expect("a list").calls;
+    assert_eq!(calls.iter().map(|row| &row.call_id).collect::<Vec<_>>(), [&state]);
+    assert_eq!(client.calls(&listed(None)).await.expect("a list").calls.len(), 2);
+    let stats = CallsStatsParams { caller: guest(), ..CallsStatsParams::default() };
+    let stats = client.calls_stats(&stats).await.expect("statistics").operations;
+    assert_eq!(stats.iter().map(|row| row.operation.as_str()).collect::<Vec<_>>(), ["deploy.state"]);
+
+    let read = |reference: &CallId, caller| ResultParams {
+        reference: reference.clone(),
+        pointer: None,
+        offset: None,
+        limit: None,
+        caller,
+    };
+    let show = |call_id: &CallId, caller| CallsShowParams { call_id: call_id.clone(), caller };
+    for (caller, call, code) in [
+        (guest(), &wiped, 7004),
+        (Some("guset".to_owned()), &state, 1010),
+        (guest(), &state, 0),
+        (None, &wiped, 0),
+    ] {
+        let result = client.result(&read(call, caller.clone())).await.map(drop);
+        assert_eq!(code_of(result), code, "{caller:?} {call}");
+        let shown = client.call_detail(&show(call, caller.clone())).await.map(drop);
+        assert_eq!(code_of(shown), code, "{caller:?} {call}");
+    }
+    let through_plugd = CallParams { caller: guest(), ..CallParams::new("plugd.read_result") };
+    let through_plugd = through_plugd.arguments(&json!({"ref": wiped}).to_string()).expect("JSON");
+    let told = client.call(&through_plugd).await.expect("a result");
+    assert_eq!(told.error.map(|error| error.code), Some(7004));
+    daemon.stop();
+}
+
+/// The number of the error, or 0.
+fn code_of(outcome: Result<(), ClientError>) -> u16 {
+    match outcome {
+        Ok(()) => 0,
+        Err(ClientError::Command(error)) => error.code,
+        Err(other) => panic!("{other}"),
+    }
+}
+
+/// Jobs and tokens are calls, too.
+#[tokio::test]
+async fn a_caller_waits_for_and_answers_only_calls_that_it_could_make() {
+    let sandbox = Sandbox::new("");
+    let table = sandbox.python(
+        "mail",
+        "OPERATIONS = [{'name': 'send', 'input_schema': {}, 'effects': {'destructive': True}}, {'name': 'sort', 'input_schema': {}, 'long_running': True}]\ndef handle(operation, arguments, params):\n    mark(operation)\n    return {'data': 1}\n",
+    );
+    sandbox.configure(&format!("{table}\n[callers.bot]\ndeny = [\"mail.*\"]\n"));
+    let daemon = sandbox.serve();
+    let client = daemon.client().await;
+    let bot = || Some("bot".to_owned());
+    let job =
+        client.call(&CallParams::new("mail.sort")).await.expect("a result").meta.call_id.expect("an id");
+    let wait = |caller| JobsWaitParams { call_id: job.clone(), timeout_ms: None, whole: false, caller };
+    let refused = client.jobs_wait(&wait(bot())).await.expect("a result");
+    assert_eq!(refused.error.map(|error| error.code), Some(7004));
+    assert_eq!(client.jobs_wait(&wait(None)).await.expect("a result").exit_code(), 0);
+    let jobs = |caller| JobsParams { running: false, caller };
+    assert_eq!(client.jobs(&jobs(bot())).await.expect("a list").jobs.len(), 0);
+    assert_eq!(client.jobs(&jobs(None)).await.expect("a list").jobs.len(), 1);
+
+    let stopped = client.call(&CallParams::new("mail.send")).await.expect("a result");
+    let token = stopped.pending.and_then(|pending| pending.token).expect("it waits");
+    let yes = |caller| AnswerParams { confirm: true, caller, ..AnswerParams::new(&token) };
+    assert_eq!(code_of(client.answer(&yes(bot())).await.map(drop)), 7004);
+    assert_eq!(sandbox.read("plugins/mail/send"), "");
+    let report = client.answer(&yes(None)).await.expect("the token stayed good");
+    assert_eq!(report.result.map(|result| result.exit_code()), Some(0));
     daemon.stop();
 }

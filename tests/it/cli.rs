@@ -10,5 +10,6 @@ mod jobs;
 mod missing;
 mod output;
 mod passing_on;
+mod profiles;
 mod record;
 mod results;

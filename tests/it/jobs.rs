@@ -15,7 +15,8 @@ def handle(operation, arguments, params):
     send({"jsonrpc": "2.0", "method": "progress", "params": {"call_id": call_id, "done": 1, "total": 4, "message": "reading"}})
     while not os.path.exists("go"):
         time.sleep(0.01)
-    return {"data": {"pages": arguments.get("pages", 3)}}
+    text = {"text": "x" * arguments["size"]} if "size" in arguments else {}
+    return {"data": {"pages": arguments.get("pages", 3), **text}}
 "#;
 
 fn reports() -> Sandbox {
@@ -152,6 +153,8 @@ fn a_job_of_a_daemon_that_was_killed_says_that_its_outcome_is_unknown() {
     let daemon = sandbox.serve();
     let ended = job(&daemon, &id);
     assert_eq!(ended["status"], "error", "{ended:#}");
+    let shown = daemon.json(&["calls", "show", &id]);
+    assert_eq!((&shown["error"]["code"], &shown["key"]), (&json!(6011), &json!("report-1")), "{shown:#}");
     let result = daemon.plugd(&["--output", "json", "jobs", "wait", &id]).expect(6).json();
     assert_eq!(
         (&result["error"]["code"], &result["error"]["outcome"]),
@@ -160,6 +163,33 @@ fn a_job_of_a_daemon_that_was_killed_says_that_its_outcome_is_unknown() {
     );
     let repeat = call(&sandbox, &["--key", "report-1"]).expect(6).json();
     assert_eq!((&repeat["error"]["code"], runs(&sandbox)), (&json!(6011), 1), "{repeat:#}");
+    daemon.stop();
+}
+
+/// One that waits for its turn has not run, and that is known.
+#[test]
+fn a_job_that_was_never_handed_over_has_not_run_when_the_daemon_is_killed() {
+    let sandbox = Sandbox::new("");
+    sandbox.configure(&format!("{}concurrency = 1\n", sandbox.python("reports", REPORTS)));
+    let mut daemon = sandbox.serve();
+    let ran = started(&sandbox, &[]);
+    let waits = call(&sandbox, &["pages:=7"]).expect(0).json();
+    let waited = waits["meta"]["call_id"].as_str().expect("an id").to_owned();
+    kill(daemon.pid(), Signal::KILL);
+    daemon.wait();
+    drop(daemon);
+
+    let daemon = sandbox.serve();
+    for (id, code, outcome) in [(&ran, 6011, "unknown"), (&waited, 6008, "not_run")] {
+        let result = daemon.plugd(&["--output", "json", "jobs", "wait", id]).json();
+        let error = &result["error"];
+        assert_eq!((&error["code"], &error["outcome"]), (&json!(code), &json!(outcome)), "{result:#}");
+    }
+    let shown = daemon.json(&["calls", "show", &waited]);
+    assert!(
+        shown["given"].to_string().contains("pages") && shown["error"]["outcome"] == "not_run",
+        "{shown:#}"
+    );
     daemon.stop();
 }
 
@@ -196,5 +226,21 @@ done
     assert_eq!(pending["status"], "pending", "{pending:#}");
     let id = pending["meta"]["call_id"].as_str().expect("an id");
     assert_eq!(daemon.plugd(&["--output", "json", "jobs", "wait", id]).expect(0).json()["data"], "done");
+    daemon.stop();
+}
+
+/// Its result is there once it has ended, and not only for whoever waits.
+#[test]
+fn what_a_job_gave_can_be_read_though_nobody_waited_for_it() {
+    let sandbox = reports();
+    let daemon = sandbox.serve();
+    let id = started(&sandbox, &["pages:=7", "size:=200000"]);
+    let early = daemon.plugd(&["--output", "json", "result", &id]).expect(4).json();
+    let message = early["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("still runs"), "{early:#}");
+    sandbox.write("plugins/reports/go", "");
+    eventually("it ends", || job(&daemon, &id)["status"] == "ok");
+    let part = daemon.plugd(&["--output", "json", "result", &format!("{id}/pages")]).expect(0).json();
+    assert_eq!(part["data"], 7, "{part:#}");
     daemon.stop();
 }

@@ -122,7 +122,10 @@ fn r_x11_a_repeat_with_the_same_key_gets_the_same_answer_and_runs_nothing() {
 
     let own = call(&sandbox, &["shop.order", "--key", "k2", "fail:=2", "why=no stock"]).expect(1).json();
     let repeat = call(&sandbox, &["shop.order", "--key", "k2", "fail:=2", "why=no stock"]).expect(1).json();
-    assert_eq!((&repeat["error"], runs(&sandbox)), (&own["error"], 2), "its own failure is an answer, too");
+    for part in ["code", "message", "outcome"] {
+        assert_eq!(repeat["error"][part], own["error"][part], "its own failure is an answer, too");
+    }
+    assert_eq!(runs(&sandbox), 2);
     daemon.stop();
 }
 
@@ -155,6 +158,18 @@ fn what_nobody_can_know_is_said_and_never_run_again() {
                     "{repeat:#}"
                 );
                 assert_eq!(runs(&sandbox), before + 1, "it is not run again");
+                let message = error["message"].as_str().expect("a message");
+                let named = message.split(' ').nth(2).expect("the call is named");
+                let shown = daemon.json(&["calls", "show", named]);
+                assert_eq!(
+                    (&shown["error"]["code"], &shown["key"]),
+                    (&json!(6011), &json!("k1")),
+                    "{shown:#}"
+                );
+                assert!(
+                    shown["given"].to_string().contains("waits"),
+                    "what it was to do is known: {shown:#}"
+                );
             } else {
                 assert_eq!(repeat["status"], "ok", "a second run does no harm: {repeat:#}");
                 assert_eq!(runs(&sandbox), before + 2, "and then it is answered");
@@ -166,9 +181,9 @@ fn what_nobody_can_know_is_said_and_never_run_again() {
     }
 }
 
-/// Whoever has lost its answer, and asks again.
+/// Whoever has lost its answer, and asks again: plugd did not end, so how the call ended is known.
 #[test]
-fn a_caller_that_goes_away_in_mid_call_is_told_later_that_the_outcome_is_unknown() {
+fn a_caller_that_goes_away_in_mid_call_is_told_later_that_it_was_cancelled() {
     let sandbox = shop();
     let daemon = sandbox.serve();
     let mut command = sandbox.command(&["call", "shop.order", "--key", "k", "waits:=true"]);
@@ -177,8 +192,10 @@ fn a_caller_that_goes_away_in_mid_call_is_told_later_that_the_outcome_is_unknown
     caller.kill().expect("it was alive");
     caller.wait().expect("it ends");
     sandbox.write("plugins/shop/go", "");
-    let repeat = call(&sandbox, &["shop.order", "--key", "k", "waits:=true"]).expect(6).json();
-    assert_eq!((&repeat["error"]["code"], runs(&sandbox)), (&json!(6011), 1), "{repeat:#}");
+    let repeat = call(&sandbox, &["shop.order", "--key", "k", "waits:=true"]).expect(5).json();
+    let error = &repeat["error"];
+    assert_eq!((&error["code"], &error["outcome"]), (&json!(5003), &json!("unknown")), "{repeat:#}");
+    assert_eq!((&repeat["meta"]["replayed"], runs(&sandbox)), (&json!(true), 1), "{repeat:#}");
     daemon.stop();
 }
 
@@ -259,5 +276,47 @@ fn without_a_store_a_key_promises_nothing_and_calls_without_one_go_on() {
         finding["message"].as_str().is_some_and(|text| text.starts_with("calls are not recorded"))
     };
     assert!(findings["findings"].as_array().expect("a list").iter().any(told), "{findings:#}");
+
+    // Once the file is out of the way a new one is begun, without a restart.
+    std::fs::rename(sandbox.path().join("state/plugd.db"), sandbox.path().join("newer.db")).expect("moved");
+    eventually("calls are recorded again", || daemon.json(&["status"])["daemon"]["not_recorded"].is_null());
+    call(&sandbox, &["shop.order", "--key", "k"]).expect(0);
+    daemon.stop();
+}
+
+/// Whoever deletes the record under a daemon takes the keys with it: that is said, and later ones are kept.
+#[test]
+fn a_record_that_is_deleted_under_the_daemon_is_begun_anew_and_that_is_said() {
+    let sandbox = shop();
+    let daemon = sandbox.serve();
+    call(&sandbox, &["shop.order", "--key", "before"]).expect(0);
+    for name in ["plugd.db", "plugd.db-wal", "plugd.db-shm", "plugd.db.owners"] {
+        std::fs::remove_file(sandbox.path().join("state").join(name)).expect("it was there");
+    }
+    let first = call(&sandbox, &["shop.order", "--key", "after"]).expect(0).json();
+    let findings = daemon.json(&["doctor"]);
+    let told = |finding: &Value| {
+        finding["message"].as_str().is_some_and(|text| text.contains("a new one was begun"))
+    };
+    assert!(findings["findings"].as_array().expect("a list").iter().any(told), "{findings:#}");
+    daemon.stop();
+    let daemon = sandbox.serve();
+    let again = call(&sandbox, &["shop.order", "--key", "after"]).expect(0).json();
+    assert_eq!(again["data"], first["data"], "{again:#}");
+    daemon.stop();
+}
+
+/// With its key a failure is final, whatever it was called when it happened.
+#[test]
+fn a_failure_that_is_told_again_asks_for_a_new_key_and_not_for_patience() {
+    let sandbox = shop();
+    let daemon = sandbox.serve();
+    let order = ["shop.order", "die=always", "--key", "k"];
+    let first = call(&sandbox, &order).expect(6).json();
+    let repeat = call(&sandbox, &order).expect(6).json();
+    let error = &repeat["error"];
+    assert_eq!((&error["code"], &error["message"]), (&json!(6001), &first["error"]["message"]), "{repeat:#}");
+    assert_eq!((&error["retryable"], runs(&sandbox)), (&json!(false), 1), "{repeat:#}");
+    assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("a new key")), "{repeat:#}");
     daemon.stop();
 }

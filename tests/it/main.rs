@@ -20,6 +20,7 @@ mod lives;
 mod mended;
 mod misbehave;
 mod ordering;
+mod promises;
 mod record;
 mod redaction;
 mod registration;

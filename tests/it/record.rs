@@ -170,3 +170,36 @@ fn r_t8_statistics_tell_how_operations_do_and_which_arguments_are_wrong() {
     assert_eq!((&commonest["path"], &commonest["count"]), (&json!("/count"), &json!(2)), "{stats:#}");
     daemon.stop();
 }
+
+/// A slip in a filter is not mistaken for a plugin that was never called.
+#[test]
+fn a_filter_that_names_nothing_is_an_error_and_one_that_names_something_is_none() {
+    let sandbox = shop();
+    let daemon = sandbox.serve();
+    assert_eq!(daemon.json(&["calls", "--plugin", "shop"])["calls"], json!([]), "it was not called yet");
+    daemon.json(&["call", "shop.order", "count:=1"]);
+    for (filter, name, code) in
+        [("--plugin", "shpo", 1002), ("--operation", "shop.oder", 1003), ("--operation", "nothing", 1003)]
+    {
+        let refused = daemon.plugd(&["--output", "json", "calls", filter, name]).expect(4).json();
+        assert_eq!(refused["error"]["code"], code, "{filter} {name}: {refused:#}");
+    }
+    for spelling in ["shop.order", "order", "shop__order"] {
+        let listed = daemon.json(&["calls", "--operation", spelling]);
+        assert_eq!(listed["calls"].as_array().map(Vec::len), Some(1), "{spelling}: {listed:#}");
+    }
+    daemon.stop();
+}
+
+/// Which of two values is meant is not guessed.
+#[tokio::test]
+async fn a_key_given_twice_over_the_socket_is_refused_by_name() {
+    let sandbox = shop();
+    let daemon = sandbox.serve();
+    let client = daemon.client().await;
+    let twice = CallParams::new("shop.order").arguments(r#"{"count":1,"more":{"a":1},"count":2}"#);
+    let result = client.call(&twice.expect("JSON")).await.expect("a result");
+    let error = result.error.expect("it is refused");
+    assert_eq!((error.code, error.message.contains("\"count\"")), (2002, true), "{error:?}");
+    daemon.stop();
+}

@@ -1,5 +1,8 @@
 //! The shape of results: summaries, pages, what is checked of what a plugin gives.
 
+use plugd_daemon::client::ClientError;
+use plugd_protocol::CallId;
+use plugd_protocol::control::ResultParams;
 use plugd_tests::{Daemon, Sandbox};
 use serde_json::{Value, json};
 
@@ -23,7 +26,7 @@ def handle(operation, arguments, params):
     if operation == "own":
         return {"data": [1, 2], "summary": "two\nthings"}
     if operation == "actions":
-        return {"data": 1, "next_actions": [{"operation": "shapes.own", "description": "see two"}, "see", {"arguments": {}}]}
+        return {"data": 1, "next_actions": [{"operation": "shapes.own", "description": "see two"}, "see", {"arguments": {}}, {"operation": "shapes.nonsuch"}]}
     if operation == "declared":
         return {"data": arguments}
     if operation == "rows":
@@ -77,11 +80,13 @@ fn suggestions_that_are_none_are_left_out_with_a_warning() {
     let result = daemon.json(&["call", "shapes.actions"]);
     assert_eq!(
         result["next_actions"],
-        json!([{"operation": "shapes.own", "description": "see two"}]),
+        json!([{"operation": "shapes.own", "description": "see two"}, {"operation": "shapes.nonsuch"}]),
         "{result:#}"
     );
     let warning = text(&result["meta"]["warnings"][0]);
-    assert!(warning.contains("next_actions of shapes.actions are left out"), "{result:#}");
+    assert!(warning.contains("some next_actions of shapes.actions are left out"), "{result:#}");
+    let warning = text(&result["meta"]["warnings"][1]);
+    assert!(warning.ends_with("shapes.actions name what is not offered: shapes.nonsuch"), "{result:#}");
     daemon.stop();
 }
 
@@ -223,5 +228,38 @@ fn r_o7_an_object_around_one_large_list_keeps_its_facts_and_the_first_items() {
     let keyed = daemon.json(&["call", "shapes.orders", "--whole", "--key", "march"]);
     let keyed = daemon.json(&["result", text(&keyed["meta"]["call_id"]), "--pointer", "/orders/4999/id"]);
     assert_eq!(keyed["data"], 4999, "a key is a promise: {keyed:#}");
+    daemon.stop();
+}
+
+/// What was given whole is kept for whoever comes back for it, where the call has a key.
+#[test]
+fn a_large_result_of_a_call_with_a_key_can_be_read_later() {
+    let sandbox = shapes("");
+    let daemon = sandbox.serve();
+    let whole = daemon.json(&["call", "shapes.orders", "count:=5000", "--key", "k", "--whole"]);
+    assert_eq!((&whole["status"], &whole["page"]), (&json!("ok"), &Value::Null));
+    let id = text(&whole["meta"]["call_id"]);
+    let part = daemon.json(&["result", &format!("{id}/orders/4999")]);
+    assert_eq!(part["data"]["id"], 4999, "{part:#}");
+    daemon.stop();
+}
+
+#[tokio::test]
+async fn a_page_of_nothing_is_refused() {
+    let sandbox = shapes("");
+    let daemon = sandbox.serve();
+    let first = paged(&daemon, "shapes.rows");
+    let client = daemon.client().await;
+    let params = ResultParams {
+        reference: CallId::new(text(&first["meta"]["call_id"])),
+        pointer: None,
+        offset: Some(10),
+        limit: Some(0),
+        caller: None,
+    };
+    match client.result(&params).await {
+        Err(ClientError::Command(error)) => assert_eq!(error.code, 1001, "{error:?}"),
+        other => panic!("expected an error, got {other:?}"),
+    }
     daemon.stop();
 }

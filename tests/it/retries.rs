@@ -171,3 +171,16 @@ fn r_x15_policies_follow_from_the_manifest_and_the_author_writes_no_code_for_the
     assert_eq!(daemon.json(&["jobs", "wait", id])["data"], "done");
     daemon.stop();
 }
+
+#[test]
+fn people_are_told_of_attempts_and_of_what_may_be_tried_again() {
+    let sandbox = shop("");
+    let daemon = sandbox.serve();
+    let ran = daemon.plugd(&["call", "shop.query", "how=crash once"]).expect(0);
+    assert!(ran.stderr.contains("note: attempt 2: those before failed"), "{ran:?}");
+    let ran = daemon.plugd(&["call", "shop.order", "how=retryable"]).expect(1);
+    assert!(ran.stderr.contains("\n  retryable: the same call may succeed later"), "{ran:?}");
+    let ran = daemon.plugd(&["call", "shop.order", "how=business"]).expect(1);
+    assert!(!ran.stderr.contains("retryable") && !ran.stderr.contains("attempt"), "{ran:?}");
+    daemon.stop();
+}

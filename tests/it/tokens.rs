@@ -47,7 +47,13 @@ async fn call(client: &Client, operation: &str, arguments: &Value) -> CallResult
 }
 
 fn token(result: &CallResult) -> String {
-    result.pending.as_ref().unwrap_or_else(|| panic!("it waits: {result:?}")).token.clone()
+    result
+        .pending
+        .as_ref()
+        .unwrap_or_else(|| panic!("it waits: {result:?}"))
+        .token
+        .clone()
+        .expect("it can be answered")
 }
 
 fn yes(token: &str) -> AnswerParams {
@@ -90,14 +96,14 @@ async fn what_is_to_be_agreed_to_is_shown_without_its_secrets_and_runs_once() {
     assert!(!format!("{stopped:?}").contains("hunter2"));
     assert_eq!(done(&sandbox, "send"), [] as [Value; 0]);
 
-    let result = carried_on(&client, &yes(&pending.token)).await;
+    let result = carried_on(&client, &yes(&token(&stopped))).await;
     assert_eq!(
         (result.status, &result.meta.call_id),
         (Status::Ok, &stopped.meta.call_id),
         "it is the same call"
     );
     assert_eq!(done(&sandbox, "send"), [json!({"to": "Ada", "copies": 3, "password": "hunter2"})]);
-    let error = refused(&client, &yes(&pending.token)).await;
+    let error = refused(&client, &yes(&token(&stopped))).await;
     assert_eq!((error.code, error.message.as_str()), (1007, "already decided: answered"));
     assert_eq!(done(&sandbox, "send").len(), 1);
     daemon.stop();
@@ -126,8 +132,8 @@ async fn a_call_that_waits_outlives_the_daemon_and_may_stop_again() {
     let used = refused(&client, &yes(&first)).await;
     assert_eq!(used.code, 1007);
     // It says where the call waits now: nobody need make a second one.
-    assert!(used.message.contains(&format!("waits under {second}")), "{used}");
-    assert!(used.hint.as_ref().is_some_and(|hint| hint.contains(&second)), "{used}");
+    assert!(used.message.contains(&format!("waits under {second}")), "{used:?}");
+    assert!(used.hint.as_ref().is_some_and(|hint| hint.contains(&second)), "{used:?}");
     // Neither a yes nor a no.
     assert_eq!(refused(&client, &AnswerParams::new(&second)).await.code, 2001);
     let result = carried_on(&client, &yes(&second)).await;
@@ -353,7 +359,7 @@ fn c162_who_goes_away_while_asked_ends_the_call() {
 #[test]
 fn a_token_that_nobody_used_in_time_is_none() {
     let sandbox = Sandbox::new("");
-    sandbox.configure(&format!("{}token_ttl = \"400ms\"\n", sandbox.python("mail", MAIL)));
+    sandbox.configure(&format!("{}token_ttl = \"1s\"\n", sandbox.python("mail", MAIL)));
     let daemon = sandbox.serve();
     let stopped = daemon.plugd(&["--output", "json", "call", "mail.look", "city=Oslo"]).expect(8).json();
     let token = stopped["pending"]["token"].as_str().expect("a token").to_owned();
@@ -400,5 +406,45 @@ def handle(operation, arguments, params):
     let daemon = sandbox.serve();
     assert_eq!(daemon.json(&["call", "front.echo"])["status"], "ok");
     assert_eq!(done(&sandbox, "send").len(), 1);
+    daemon.stop();
+}
+
+/// A yes beside anything else is a yes to another call than the one that waits.
+#[tokio::test]
+async fn a_contradictory_or_foreign_answer_is_refused_and_the_token_stays_good() {
+    let sandbox = mail();
+    let daemon = sandbox.serve();
+    let (client, mut asks) = somebody(&daemon).await;
+    let stopped = call(&client, "mail.send", &json!({"to": "Ada"})).await;
+    let agreeing = |token: &str, more: Value| AnswerParams { confirm: true, ..values(token, more) };
+    let contradictory = |token: &str| {
+        [
+            agreeing(token, json!({"confirm": false})),
+            agreeing(token, json!({"to": "Bob"})),
+            agreeing(token, json!({"confirm": true, "rubbish": 1})),
+            AnswerParams { answer: Some("no".into()), ..yes(token) },
+            AnswerParams { decline: true, ..yes(token) },
+        ]
+    };
+    for params in contradictory(&token(&stopped)) {
+        assert_eq!(refused(&client, &params).await.code, 2001);
+    }
+    assert_eq!(done(&sandbox, "send").len(), 0);
+    let agreed = agreeing(&token(&stopped), json!({"confirm": "yes"}));
+    assert_eq!(carried_on(&client, &agreed).await.status, Status::Ok);
+
+    // The same where whoever called waits for the answer.
+    let waits = can_ask("mail.send", &json!({"to": "Eve"}));
+    let answering = async {
+        let ask = asked_after_the_end(&mut asks).await;
+        for params in contradictory(&ask.token) {
+            assert_eq!(refused(&client, &params).await.code, 2001);
+        }
+        client.answer(&yes(&ask.token)).await.expect("it is waited for");
+    };
+    let (result, ()) = tokio::join!(client.call(&waits), answering);
+    assert_eq!(result.expect("a result").status, Status::Ok);
+    let to: Vec<Value> = done(&sandbox, "send").iter().map(|sent| sent["to"].clone()).collect();
+    assert_eq!(to, ["Ada", "Eve"]);
     daemon.stop();
 }

@@ -1,5 +1,6 @@
 //! What models are offered: one name and one description in every dialect, and nothing that cannot run.
 
+mod checked;
 mod names;
 mod offer;
 

@@ -128,6 +128,9 @@ pub struct AnswerParams {
     /// Whether what is asked besides can be put to whoever answers: its client follows `asks`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub can_ask: bool,
+    /// The profile that answers; none is the owner of the socket. The call goes on as the caller who made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<String>,
 }
 
 impl AnswerParams {
@@ -140,6 +143,7 @@ impl AnswerParams {
             decline: false,
             confirm: false,
             can_ask: false,
+            caller: None,
         }
     }
 }

@@ -43,6 +43,9 @@ pub struct Explanation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<serde_json::Value>")]
     pub arguments: Option<Box<RawValue>>,
+    /// Whether the plugin would get them just as they were given, also where they are masked here.
+    #[serde(default)]
+    pub unchanged: bool,
     /// What is wrong with them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<ArgumentProblem>,

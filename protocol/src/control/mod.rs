@@ -291,6 +291,9 @@ pub struct ReloadReport {
     /// The run that each plugin taken up anew is in now.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub generations: BTreeMap<PluginName, u64>,
+    /// Tables of the file that changed and are read only when plugd starts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub next_start: Vec<String>,
 }
 
 /// The answer to `graph`.

@@ -25,6 +25,9 @@ pub struct CallsParams {
     /// Only this caller's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caller: Option<String>,
+    /// The profile this is done as: only what that may use is listed; none is the owner of the socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub as_caller: Option<String>,
     /// Only this session's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
@@ -34,7 +37,7 @@ pub struct CallsParams {
     /// Only those that arrived before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<UnixMillis>,
-    /// At most this many, the latest; 50 unless said, at most 1,000.
+    /// At most this many, the latest; 50 unless said, 1 to 1,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
@@ -78,6 +81,9 @@ pub struct CallRow {
 pub struct CallsShowParams {
     /// The call.
     pub call_id: CallId,
+    /// The profile this is done as; none is the owner of the socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<String>,
 }
 
 /// The answer to `calls.show`: everything that is kept of one call.
@@ -179,6 +185,9 @@ pub struct CallsStatsParams {
     /// Only those that arrived then or later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<UnixMillis>,
+    /// The profile this is done as; none is the owner of the socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<String>,
 }
 
 /// The answer to `calls.stats`: the most called first.
@@ -224,6 +233,9 @@ pub struct JobsParams {
     /// Only those that run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub running: bool,
+    /// The profile this is done as; none is the owner of the socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<String>,
 }
 
 /// The answer to `jobs`: the latest first.
@@ -277,6 +289,12 @@ pub struct JobsWaitParams {
     /// How long to wait, in milliseconds; a minute unless said, at most an hour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
+    /// Whether the result is wanted whole, however large.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub whole: bool,
+    /// The profile this is done as; none is the owner of the socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<String>,
 }
 
 /// Params of `result`.
@@ -291,9 +309,12 @@ pub struct ResultParams {
     /// The first item of an array, or character of anything else; 0 unless said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
-    /// At most so many items or characters; what fits a page unless said.
+    /// At most so many items or characters, at least 1; what fits a page unless said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
+    /// The profile this is done as; none is the owner of the socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<String>,
 }
 
 /// The answer to `result`: one page of a result that is kept.

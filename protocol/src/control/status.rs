@@ -48,6 +48,10 @@ pub struct DaemonStatus {
     /// Why calls are not recorded, while they are not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_recorded: Option<String>,
+    /// Why the record was begun anew since plugd is up, and where the one before lies: it could not be
+    /// read, or was taken away. Keys, tokens and results of then are unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record_begun_anew: Option<String>,
     /// Calls in flight or waiting.
     pub calls: Vec<ActiveCall>,
 }

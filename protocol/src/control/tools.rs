@@ -68,7 +68,7 @@ pub struct Tool {
     pub category: String,
     /// The declaration, in the dialect's form.
     pub declaration: serde_json::Value,
-    /// Bytes of the declaration.
+    /// Bytes of the declaration; of one in plugd's own form, which no model gets, those in the form of OpenAI.
     pub bytes: u64,
 }
 
@@ -153,9 +153,15 @@ pub struct CheckedOperation {
     pub confirmed: bool,
     /// Whether it is tried a second time after a crash.
     pub retried: bool,
-    /// How long it may run, in milliseconds, where its manifest says so.
+    /// Arguments that must be given within objects where those are given, such as `owner.mail`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub within: Vec<String>,
+    /// How long it may run, in milliseconds, as configured; absent where it cannot be called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
+    /// Whether it runs in the background, as a job.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub background: bool,
     /// What came of calling it with its own examples, where that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tried: Option<Tried>,

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
     add, answer, call, calls, cancel, check, completions, config, describe, disable, doctor, enable, events,
@@ -53,7 +53,8 @@ pub(crate) struct Global {
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
     /// Call as this profile of those under [callers], which only narrows what is allowed
-    #[arg(long = "as", global = true, env = "PLUGD_AS", value_name = "CALLER")]
+    // Its own name: `calls` has a filter `--caller` beside it.
+    #[arg(id = "as", long = "as", global = true, env = "PLUGD_AS", value_name = "CALLER")]
     pub(crate) caller: Option<String>,
     /// What to log on stderr, such as `debug` or `plugd_engine=trace`
     #[arg(long, global = true, env = "PLUGD_LOG", value_name = "FILTER")]
@@ -93,6 +94,11 @@ pub(crate) enum Command {
     Completions(completions::Args),
 }
 
+/// Whether a word names a command.
+pub(crate) fn is_command(word: &str) -> bool {
+    Cli::command().find_subcommand(word).is_some()
+}
+
 /// Whether a command line that could not be read asks for JSON.
 pub(crate) fn wants_json(mut args: impl Iterator<Item = OsString>) -> bool {
     while let Some(arg) = args.next() {
@@ -114,7 +120,6 @@ pub(crate) fn one_line(error: &clap::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent() {
@@ -133,6 +138,15 @@ mod tests {
             let Command::Call(call) = cli.command else { panic!("{line}") };
             assert_eq!(call.words, ["x=1"], "{line}");
         }
+    }
+
+    #[test]
+    fn who_calls_and_whose_calls_are_shown_are_two_options() {
+        let line = "plugd calls --as ci --caller ada";
+        let cli = Cli::try_parse_from(line.split(' ')).unwrap_or_else(|error| panic!("{line}: {error}"));
+        assert_eq!(cli.global.caller.as_deref(), Some("ci"));
+        let Command::Calls(calls) = cli.command else { panic!("{line}") };
+        assert!(format!("{calls:?}").contains("caller: Some(\"ada\")"), "{calls:?}");
     }
 
     #[test]

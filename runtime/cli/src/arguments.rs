@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -69,14 +69,19 @@ impl Arguments {
         }
     }
 
-    /// Fetches what is taken from results of earlier calls.
+    /// Fetches what is taken from results of earlier calls, as `caller` where there is one.
     ///
     /// # Errors
-    /// A [`Failure`] where a result is not kept, has no such part, or is no object where one must be.
-    pub(crate) async fn fetch(mut self, runtime: &Runtime) -> Result<Arguments, Failure> {
+    /// A [`Failure`] where a result is not kept, has no such part, is not for the caller, or is no object
+    /// where one must be.
+    pub(crate) async fn fetch(
+        mut self,
+        runtime: &Runtime,
+        caller: Option<&str>,
+    ) -> Result<Arguments, Failure> {
         for (_, given) in &mut self.members {
             let Given::Kept { from, as_text } = given else { continue };
-            let data = kept::whole(runtime, from).await?.data;
+            let data = kept::whole(runtime, from, caller).await?.data;
             *given = match serde_json::from_str::<String>(data.get()) {
                 Ok(text) if *as_text => Given::Text(text),
                 _ if *as_text => Given::Text(data.get().to_owned()),
@@ -84,7 +89,7 @@ impl Arguments {
             };
         }
         for object in std::mem::take(&mut self.objects) {
-            let data = kept::whole(runtime, &object).await?.data;
+            let data = kept::whole(runtime, &object, caller).await?.data;
             self.add_object(data.get(), &format!("the result of {}", object.call_id.as_str()))?;
         }
         self.once()
@@ -120,6 +125,7 @@ impl Arguments {
                 Failure::unreadable_arguments(format!(
                     "the value of {key:?} is no JSON: {error}; write {key}=… for plain text"
                 ))
+                .hint(&format!("{key}=VALUE is text where the schema wants text, {key}:=VALUE is JSON: {key}:=3, {key}:='[\"a\"]'"))
             })?),
             false => Given::Text(text),
         };
@@ -245,7 +251,13 @@ fn file(path: &str) -> Result<String, Failure> {
         path => std::fs::read_to_string(path).map(|content| text = content),
     };
     let from = if path == "-" { "stdin" } else { path };
-    read.map_err(|error| Failure::usage(format!("cannot read the arguments from {from}: {error}")))?;
+    read.map_err(|error| match error.kind() {
+        // It was read, and is nothing that could be JSON.
+        ErrorKind::InvalidData => {
+            Failure::unreadable_arguments(format!("the arguments from {from} are no UTF-8 text"))
+        }
+        _ => Failure::usage(format!("cannot read the arguments from {from}: {error}")),
+    })?;
     Ok(text)
 }
 
@@ -353,6 +365,12 @@ mod tests {
         );
         assert_eq!(failure(&["=x"], None).0, 2);
         assert_eq!(failure(&["@/no/such/file"], None).0, 2);
+        let binary = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(binary.path(), b"{\"a\": \"\xff\"}").unwrap();
+        for word in ["", "a=", "a:="] {
+            let (exit, message) = failure(&[&format!("{word}@{}", binary.path().display())], None);
+            assert!(exit == 3 && message.contains("no UTF-8"), "{word:?}: {message}");
+        }
         let (exit, message) = failure(&["a:=nope"], None);
         assert!(exit == 3 && message.contains("\"a\" is no JSON"), "{message}");
         assert_eq!(failure(&[], Some("[1]")).0, 3);

@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 
 use crate::failure::Failure;
 use crate::progress::Bar;
-use crate::render::{pretty, visible_line};
+use crate::render::{in_one_line, pretty, visible_line};
 use crate::runtime::Runtime;
 
 /// Questions of one call that may wait here; a plugin can have eight open, each in a chain its own.
@@ -324,7 +324,7 @@ fn prompt(question: &Question, schema: &Value) -> String {
     let text = if question.prompt.is_empty() { &question.name } else { &question.prompt };
     let expected = expected(schema).map(|expected| format!(" ({expected})")).unwrap_or_default();
     let default = schema.get("default").map(|default| format!(" [{}]", plain(default))).unwrap_or_default();
-    format!("[ask] {}: ", visible_line(&format!("{text}{expected}{default}")))
+    format!("[ask] {}: ", in_one_line(&format!("{text}{expected}{default}")))
 }
 
 fn plain(value: &Value) -> String {
@@ -370,11 +370,11 @@ mod tests {
 
     #[test]
     fn a_prompt_says_what_will_do_and_obeys_nothing() {
-        check(Value::Null, "[ask] How\\u{a}\\u{1b}[2Jmany?: ");
-        check(json!({"type": "integer", "default": 5}), "[ask] How\\u{a}\\u{1b}[2Jmany? (integer) [5]: ");
-        check(json!({"type": "boolean"}), "[ask] How\\u{a}\\u{1b}[2Jmany? (yes/no): ");
-        check(json!({"type": "boolean", "default": false}), "[ask] How\\u{a}\\u{1b}[2Jmany? (yes/no) [no]: ");
-        check(json!({"enum": ["red", 3]}), "[ask] How\\u{a}\\u{1b}[2Jmany? (red/3): ");
+        check(Value::Null, "[ask] How \\u{1b}[2Jmany?: ");
+        check(json!({"type": "integer", "default": 5}), "[ask] How \\u{1b}[2Jmany? (integer) [5]: ");
+        check(json!({"type": "boolean"}), "[ask] How \\u{1b}[2Jmany? (yes/no): ");
+        check(json!({"type": "boolean", "default": false}), "[ask] How \\u{1b}[2Jmany? (yes/no) [no]: ");
+        check(json!({"enum": ["red", 3]}), "[ask] How \\u{1b}[2Jmany? (red/3): ");
     }
 
     #[test]

@@ -103,11 +103,15 @@ pub(crate) fn show(result: &CallResult, context: &Context) -> Result<(), Failure
             if let Some(data) = &result.data {
                 output.raw(data)?;
             }
+            job_aside(result, context);
         }
         Format::Text => {
             output.text(&render::result(result, output.paint()))?;
             for note in &result.meta.notes {
                 output.note(&format!("note: {}", render::visible_line(note)));
+            }
+            if result.meta.attempt > 1 {
+                output.note(&format!("note: attempt {}: those before failed", result.meta.attempt));
             }
         }
     }
@@ -118,7 +122,7 @@ pub(crate) fn show(result: &CallResult, context: &Context) -> Result<(), Failure
         (Some(pending), error) => {
             // What another engine could not carry on has a hint that names no token.
             let hint = error.as_ref().and_then(|error| error.hint.as_deref());
-            let instead = hint.filter(|hint| !hint.contains(&pending.token));
+            let instead = hint.filter(|hint| pending.token.as_ref().is_none_or(|token| !hint.contains(token)));
             let line = |rest: &str| context.command_line(rest);
             output.say(&render::pending(pending, instead, output.paint_aside(), line));
         }
@@ -126,6 +130,19 @@ pub(crate) fn show(result: &CallResult, context: &Context) -> Result<(), Failure
         (None, None) => {}
     }
     Ok(())
+}
+
+/// Names a job where stdout, which has data alone, does not: there would be no way back to it.
+fn job_aside(result: &CallResult, context: &Context) {
+    if let (Status::Pending, Some(call_id)) = (result.status, &result.meta.call_id) {
+        let summary = result.summary.as_deref().unwrap_or("it runs in the background");
+        let command = context.command_line(&format!("jobs wait {call_id}"));
+        context.output.say(&format!(
+            "{}\n  {}",
+            render::visible_line(summary),
+            render::visible_line(&command)
+        ));
+    }
 }
 
 /// Ends what a call began: soon where nobody waits for it any more.
@@ -141,7 +158,7 @@ pub(crate) async fn finish(result: &CallResult, runtime: Runtime, context: &Cont
 fn advise(result: &CallResult, runtime: &Runtime, context: &Context) {
     let Runtime::Embedded { opened_in, .. } = runtime else { return };
     let starting = *opened_in + Duration::from_micros(result.meta.queue_us);
-    if starting > SLOW_START && result.meta.generation.is_some() && !result.meta.cached {
+    if starting > SLOW_START && result.meta.generation.is_some() && !result.meta.cached && !result.meta.replayed {
         let seconds = starting.as_secs_f64();
         context.output.note(&format!(
             "starting took {seconds:.1} s: with `plugd serve` running, plugins stay up and calls begin at once"

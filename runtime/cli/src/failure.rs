@@ -14,16 +14,31 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// The command line is wrong.
+    /// The command line is wrong; the command's help has the forms there are.
     pub(crate) fn usage(message: impl Into<String>) -> Failure {
-        CallError::new(ErrorKind::MalformedRequest, message)
-            .hint("`plugd help` shows the forms there are")
-            .into()
+        let hint = match std::env::args().skip(1).find(|word| crate::args::is_command(word)) {
+            Some(command) => format!("`plugd {command} --help` shows the forms there are"),
+            None => "`plugd --help` shows the commands there are".to_owned(),
+        };
+        CallError::new(ErrorKind::MalformedRequest, message).hint(hint).into()
+    }
+
+    /// What the command line names is not as it must be, and the message says what to do.
+    pub(crate) fn unfit(message: impl Into<String>) -> Failure {
+        let mut error = CallError::new(ErrorKind::MalformedRequest, message);
+        error.hint = None;
+        error.into()
     }
 
     /// The arguments are no JSON.
     pub(crate) fn unreadable_arguments(message: impl Into<String>) -> Failure {
         CallError::new(ErrorKind::UnreadableArguments, message).into()
+    }
+
+    /// The same with another hint.
+    pub(crate) fn hint(mut self, hint: &str) -> Failure {
+        self.error.hint = Some(hint.to_owned());
+        self
     }
 
     /// Something failed that is nobody's mistake.
@@ -34,6 +49,31 @@ impl Failure {
     /// The machine did not let us, as the message says.
     pub(crate) fn environment(message: impl Into<String>, hint: &str) -> Failure {
         CallError::new(ErrorKind::CannotServe, message).hint(hint).into()
+    }
+
+    /// No socket to serve on; whether that lies in the state folder says which other place helps.
+    pub(crate) fn bind(error: BindError, in_state_dir: bool) -> Failure {
+        let message = error.to_string();
+        match error {
+            BindError::AlreadyRunning { .. } => CallError::new(ErrorKind::AlreadyRunning, message)
+                .hint("use it, or end it with `plugd shutdown`; if it is just ending, try again in a moment")
+                .into(),
+            BindError::StateInUse { .. } => Failure::environment(
+                message,
+                "set state_dir under [daemon] for this one, or end the other with `plugd shutdown`",
+            ),
+            BindError::Folder { .. } | BindError::Io { .. } if in_state_dir => Failure::environment(
+                message,
+                "plugd must be able to write to its state folder: another can be named with daemon.state_dir",
+            ),
+            BindError::PathTooLong { .. }
+            | BindError::Folder { .. }
+            | BindError::InUse { .. }
+            | BindError::NotASocket { .. }
+            | BindError::Io { .. } => {
+                Failure::environment(message, "another socket can be named with --socket or daemon.socket")
+            }
+        }
     }
 }
 
@@ -47,7 +87,7 @@ impl From<CallError> for Failure {
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Failure {
         let hint = "`plugd config schema` describes the file, `plugd config check` reads it";
-        CallError::new(ErrorKind::InvalidConfig, error.to_string()).hint(hint).into()
+        invalid_config(error.to_string()).hint(hint).into()
     }
 }
 
@@ -68,6 +108,12 @@ impl From<ConnectError> for Failure {
     }
 }
 
+/// The error for a configuration that cannot be used, with every problem: unlike what a plugin says,
+/// this is not clipped.
+pub(crate) fn invalid_config(message: String) -> CallError {
+    CallError { message, ..CallError::new(ErrorKind::InvalidConfig, "") }
+}
+
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Failure {
         let message = error.to_string();
@@ -84,28 +130,6 @@ impl From<ClientError> for Failure {
     }
 }
 
-impl From<BindError> for Failure {
-    fn from(error: BindError) -> Failure {
-        let message = error.to_string();
-        match error {
-            BindError::AlreadyRunning { .. } => CallError::new(ErrorKind::AlreadyRunning, message)
-                .hint("use it, or end it with `plugd shutdown`; if it is just ending, try again in a moment")
-                .into(),
-            BindError::StateInUse { .. } => Failure::environment(
-                message,
-                "set state_dir under [daemon] for this one, or end the other with `plugd shutdown`",
-            ),
-            BindError::PathTooLong { .. }
-            | BindError::Folder { .. }
-            | BindError::InUse { .. }
-            | BindError::NotASocket { .. }
-            | BindError::Io { .. } => {
-                Failure::environment(message, "another socket can be named with --socket or daemon.socket")
-            }
-        }
-    }
-}
-
 impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Failure {
         Failure::environment(error.to_string(), "another folder can be named with daemon.state_dir")
@@ -115,5 +139,21 @@ impl From<OpenError> for Failure {
 impl From<ServeError> for Failure {
     fn from(error: ServeError) -> Failure {
         Failure::environment(error.to_string(), "try again; the log says more with --log debug")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_bound_in_the_state_folder_points_at_that() {
+        let hint = |in_state_dir| {
+            let dir = "/var/lib/plugd".into();
+            let error = BindError::Folder { dir, problem: "cannot be written to".to_owned() };
+            Failure::bind(error, in_state_dir).error.hint.expect("a hint")
+        };
+        assert!(hint(true).contains("daemon.state_dir"), "{}", hint(true));
+        assert!(hint(false).contains("--socket"), "{}", hint(false));
     }
 }

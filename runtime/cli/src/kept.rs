@@ -34,8 +34,9 @@ impl Reference {
         Reference { call_id: CallId::new(call_id), pointer }
     }
 
-    fn params(&self) -> ResultParams {
+    fn params(&self, caller: Option<&str>) -> ResultParams {
         ResultParams {
+            caller: caller.map(str::to_owned),
             reference: self.call_id.clone(),
             pointer: self.pointer.clone(),
             offset: None,
@@ -60,8 +61,9 @@ pub(crate) struct Piece {
 }
 
 impl<'a> Pages<'a> {
-    pub(crate) fn of(runtime: &'a Runtime, reference: &Reference) -> Pages<'a> {
-        Pages { runtime, params: reference.params(), first: true, over: false }
+    /// As `caller`, a profile, where there is one.
+    pub(crate) fn of(runtime: &'a Runtime, reference: &Reference, caller: Option<&str>) -> Pages<'a> {
+        Pages { runtime, params: reference.params(caller), first: true, over: false }
     }
 
     /// The next page; `None` after the last.
@@ -81,9 +83,13 @@ impl<'a> Pages<'a> {
 /// The whole value as one report.
 ///
 /// # Errors
-/// What the runtime says: nothing is kept, or not that part of it.
-pub(crate) async fn whole(runtime: &Runtime, reference: &Reference) -> Result<ResultReport, Failure> {
-    let mut pages = Pages::of(runtime, reference);
+/// What the runtime says: nothing is kept, or not that part of it, or `caller` may not have it.
+pub(crate) async fn whole(
+    runtime: &Runtime,
+    reference: &Reference,
+    caller: Option<&str>,
+) -> Result<ResultReport, Failure> {
+    let mut pages = Pages::of(runtime, reference, caller);
     let mut text = String::new();
     let mut last = None;
     while let Some(piece) = pages.next().await? {

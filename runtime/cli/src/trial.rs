@@ -37,6 +37,12 @@ fn sample(schema: &Value, document: &Value) -> Option<Value> {
     })
 }
 
+/// The schema that another one within the document refers to; itself where it refers to none.
+pub(crate) fn referred<'s>(schema: &'s Value, document: &'s Value) -> &'s Value {
+    let reference = schema.get("$ref").and_then(Value::as_str).and_then(|text| text.strip_prefix('#'));
+    reference.and_then(|pointer| document.pointer(pointer)).unwrap_or(schema)
+}
+
 /// What is to be said about data: "it worked" is no result, for a model words its answer from it.
 pub(crate) fn remarks(data: &Value, operation: &Operation) -> Vec<String> {
     let mut remarks = Vec::new();

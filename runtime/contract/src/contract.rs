@@ -12,7 +12,7 @@ use crate::defaults::Declared;
 use crate::document::speaks_draft7;
 use crate::schema::{self, SchemaError};
 use crate::shape::Shapes;
-use crate::{numbers, problem, validator, words};
+use crate::{numbers, problem, required, validator, words};
 
 /// A schema compiled once, for checking many arguments.
 pub struct Contract {
@@ -35,6 +35,24 @@ impl Contract {
         let validator = options.build(&schema).map_err(|error| SchemaError::unbuildable(&error))?;
         let (shapes, defaults) = (Shapes::of(&schema), Declared::of(&schema));
         Ok(Contract { validator, shapes, schema, defaults })
+    }
+
+    /// The same for the arguments of an operation, which are always an object.
+    ///
+    /// # Errors
+    /// As [`Contract::compile`], and for a schema that allows no object.
+    pub fn of_arguments(input_schema: &RawValue) -> Result<Contract, SchemaError> {
+        let contract = Contract::compile(input_schema)?;
+        match schema::instead_of_an_object(&contract.schema) {
+            Some(found) => Err(SchemaError::NoObject { found }),
+            None => Ok(contract),
+        }
+    }
+
+    /// Why no arguments at all can fit: a name that is required and that nobody declared.
+    pub fn never_fits(&self) -> Option<String> {
+        let found = required::undeclared(&self.schema, &self.shapes);
+        found.iter().find(|undeclared| undeclared.always).map(|undeclared| undeclared.in_words())
     }
 
     /// Checks arguments: an object, as the schema wants it, without keys nobody declared.

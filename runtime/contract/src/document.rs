@@ -254,6 +254,32 @@ impl<'a> Located<'a> {
         self.gather(DEEPER_ONE, DEEPER_LIST, DEEPER_MAP)
     }
 
+    /// All schemas written inside it, each with the steps that lead there.
+    pub(crate) fn written(self) -> Vec<(Vec<String>, Located<'a>)> {
+        let mut found = Vec::new();
+        let mut add = |steps: Vec<String>, value: &'a Value| {
+            if is_schema(value) {
+                found.push((steps, self.child(value)));
+            }
+        };
+        for (key, value) in self.members().into_iter().flatten() {
+            let is_in =
+                |one: &[&str], other: &[&str]| one.contains(&key.as_str()) || other.contains(&key.as_str());
+            match value {
+                Value::Array(items) if is_in(DEEPER_LIST, IN_PLACE_LIST) => {
+                    let items = items.iter().enumerate();
+                    items.for_each(|(index, item)| add(vec![key.clone(), index.to_string()], item));
+                }
+                Value::Object(named) if is_in(DEEPER_MAP, IN_PLACE_MAP) => {
+                    named.iter().for_each(|(name, value)| add(vec![key.clone(), name.clone()], value));
+                }
+                _ if is_in(DEEPER_ONE, IN_PLACE_ONE) => add(vec![key.clone()], value),
+                _ => {}
+            }
+        }
+        found
+    }
+
     fn gather(self, one: &[&str], list: &[&str], map: &[&str]) -> Vec<Located<'a>> {
         let Some(members) = self.members() else { return Vec::new() };
         let values = |keywords: &[&str]| -> Vec<&'a Value> {

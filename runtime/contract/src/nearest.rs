@@ -12,6 +12,7 @@ pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) ->
         return None;
     }
     let wanted = folded(name);
+    let dot = name.rfind('.');
     let mut best: Option<(usize, &'c str)> = None;
     for candidate in candidates {
         if candidate.chars().nth(COMPARED_MAX_CHARS).is_some() {
@@ -19,7 +20,11 @@ pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) ->
         }
         let there = folded(candidate);
         let distance = strsim::osa_distance(&wanted, &there);
-        let near_enough = distance <= allowed(&wanted, &there);
+        // What both begin with says nothing: of a.x and a.y, x and y are compared.
+        let near_enough = match dot.filter(|dot| candidate.get(..=*dot) == name.get(..=*dot)) {
+            Some(dot) => distance <= allowed(&name[dot + 1..], &candidate[dot + 1..]),
+            None => distance <= allowed(&wanted, &there),
+        };
         if near_enough && best.is_none_or(|(least, _)| distance < least) {
             best = Some((distance, candidate));
         }
@@ -60,6 +65,15 @@ mod tests {
         for (given, expected) in table {
             assert_eq!(nearest(given, names), expected, "{given:?}");
         }
+    }
+
+    #[test]
+    fn the_same_plugin_makes_no_operation_nearer() {
+        let names = ["kit.wipe", "kit.need", "kit.query_status"];
+        assert_eq!(nearest("kit.nope", names), None);
+        assert_eq!(nearest("kit.wpie", names), Some("kit.wipe"));
+        assert_eq!(nearest("kti.wipe", names), Some("kit.wipe"));
+        assert_eq!(nearest("kit.query-stats", names), Some("kit.query_status"));
     }
 
     #[test]

@@ -1,12 +1,22 @@
 //! Numbers no 64-bit integer or double can hold: named, never rounded.
 
+use std::fmt;
+
 use plugd_protocol::error::ArgumentProblem;
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
+use serde_json::map::{Entry, Map};
 use serde_json::value::RawValue;
 
 use crate::document::pointer_segment;
 use crate::mask::string_end;
 use crate::words::clip;
+
+/// The kind of problem that a key given twice is: it is not guessed which of its values is meant.
+pub const KEY_TWICE: &str = "key_twice";
+
+/// How an error that a key is given twice begins.
+const TWICE: &str = "given twice: ";
 
 /// So many numbers are named.
 const NAMED_MAX: usize = 100;
@@ -19,7 +29,7 @@ const PATH_MAX_CHARS: usize = 1_000;
 /// # Errors
 /// A problem for each number out of range, or one that says why the text cannot be read.
 pub(crate) fn parse(raw: &RawValue) -> Result<Value, Vec<ArgumentProblem>> {
-    match serde_json::from_str::<Value>(raw.get()) {
+    match serde_json::from_str::<EachOnce>(raw.get()).map(|EachOnce(value)| value) {
         // An integer beyond 64 bits was read as a double; only then is the text looked at again.
         Ok(value) if !holds_huge_double(&value) => Ok(value),
         Ok(value) => match out_of_range(raw) {
@@ -36,8 +46,87 @@ pub(crate) fn parse(raw: &RawValue) -> Result<Value, Vec<ArgumentProblem>> {
     }
 }
 
+/// Any JSON in which no object has a key twice.
+struct EachOnce(Value);
+
+impl<'de> Deserialize<'de> for EachOnce {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<EachOnce, D::Error> {
+        deserializer.deserialize_any(Whatever).map(EachOnce)
+    }
+}
+
+struct Whatever;
+
+impl<'de> Visitor<'de> for Whatever {
+    type Value = Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("any JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(EachOnce(item)) = list.next_element()? {
+            items.push(item);
+        }
+        Ok(Value::Array(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Value, A::Error> {
+        let mut members = Map::new();
+        while let Some(key) = object.next_key::<String>()? {
+            let EachOnce(value) = object.next_value()?;
+            match members.entry(key) {
+                Entry::Vacant(free) => drop(free.insert(value)),
+                Entry::Occupied(taken) => {
+                    return Err(A::Error::custom(format!("{TWICE}{:?}", clip(taken.key()))));
+                }
+            }
+        }
+        Ok(Value::Object(members))
+    }
+}
+
 fn unreadable(error: &serde_json::Error) -> ArgumentProblem {
     let text = error.to_string();
+    if let Some(key) = text.strip_prefix(TWICE) {
+        let key = key.rsplit_once(" at line ").map_or(key, |(key, _)| key);
+        return ArgumentProblem {
+            path: String::new(),
+            problem: KEY_TWICE.to_owned(),
+            expected: "each key once".to_owned(),
+            got: Some(key.to_owned()),
+            suggestion: None,
+        };
+    }
     let expected = if text.starts_with("recursion limit") {
         "arguments nested at most 127 levels deep".to_owned()
     } else {
@@ -137,5 +226,22 @@ fn survives(number: &str) -> bool {
         number.parse::<f64>().is_ok_and(f64::is_finite)
     } else {
         number.parse::<i64>().is_ok() || number.parse::<u64>().is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_given_twice_is_named_wherever_it_is() {
+        let read = |json: &str| parse(&RawValue::from_string(json.to_owned()).expect("JSON"));
+        for json in [r#"{"s":1,"s":1}"#, r#"{"a":[{"s":1,"b":{},"s":null}]}"#, r#"{"s":1,"\u0073":2}"#] {
+            let problems = read(json).expect_err(json);
+            let found = (problems[0].problem.as_str(), problems[0].got.as_deref());
+            assert_eq!(found, (KEY_TWICE, Some("\"s\"")), "{json}");
+        }
+        let json = r#"{"a":{"s":1},"b":[{"s":-1},{"s":1.5},null,true,"t"]}"#;
+        assert_eq!(read(json).expect("each once"), serde_json::from_str::<Value>(json).expect("JSON"));
     }
 }

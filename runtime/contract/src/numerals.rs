@@ -88,9 +88,8 @@ fn more_than_a_number(text: &str) -> Refusal {
     let is_separator = |character: char| matches!(character, ',' | '_' | '\'' | ' ');
     let digits = text.trim_start_matches(['+', '-']);
     let first_is_digit = digits.starts_with(|character: char| character.is_ascii_digit());
-    if first_is_digit && digits.contains(is_separator) {
-        let joined = text.replace(is_separator, "");
-        return if plain(&joined).is_ok() { Refusal::Separated } else { Refusal::NoNumber };
+    if first_is_digit && digits.contains(is_separator) && plain(&text.replace(is_separator, "")).is_ok() {
+        return Refusal::Separated;
     }
     // 兆 is a million or a million millions, 点 a point, and an e lacks its power.
     let is_unit = |character: char| {

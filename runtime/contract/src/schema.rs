@@ -83,6 +83,14 @@ pub enum SchemaError {
         /// Why not, and what to write instead.
         reason: String,
     },
+    /// Arguments are an object, and the schema allows none.
+    #[error(
+        "arguments are always one JSON object, and this schema allows none ({found}): write {{\"type\": \"object\", \"properties\": {{…}}}}"
+    )]
+    NoObject {
+        /// What it allows instead.
+        found: String,
+    },
     /// Not valid by the rules of JSON Schema itself.
     #[error("the schema is not valid{}: {message}", if at.is_empty() { String::new() } else { format!(" at {at}") })]
     Invalid {
@@ -180,6 +188,50 @@ pub(crate) fn parse(schema: &RawValue) -> Result<Value, SchemaError> {
     check_dialect(&value)?;
     check_references(&value)?;
     Ok(value)
+}
+
+/// What a schema allows where it allows no object; none where one may fit, as far as that can be told.
+pub(crate) fn instead_of_an_object(schema: &Value) -> Option<String> {
+    /// References and alternatives in a row; deeper ones may be anything.
+    const LOOKED_AT_MAX: usize = 16;
+    let document = Document::new(schema);
+    no_object(document.root(), &document, LOOKED_AT_MAX)
+}
+
+fn no_object(schema: Located<'_>, document: &Document<'_>, depth: usize) -> Option<String> {
+    let depth = depth.checked_sub(1)?;
+    let Some(members) = schema.members() else {
+        return (schema.value == &Value::Bool(false)).then(|| "it is false".to_owned());
+    };
+    let is_object = |name: &Value| name == "object";
+    let told =
+        |key: &str| members.get(key).map(|value| format!("{key:?}: {}", words::clip(&value.to_string())));
+    let refused = |key: &str| match (key, members.get(key)?) {
+        ("type", Value::Array(names)) => Some(!names.iter().any(is_object)),
+        ("type", name) => Some(!is_object(name)),
+        ("enum", Value::Array(values)) => Some(!values.iter().any(Value::is_object)),
+        (_, value) => Some(!value.is_object()),
+    };
+    if let Some(key) = ["type", "const", "enum"].into_iter().find(|key| refused(key) == Some(true)) {
+        return told(key);
+    }
+    for reference in schema.references() {
+        let targets = document.resolve(schema, reference).unwrap_or_default();
+        if let [target] = targets.as_slice()
+            && let Some(found) = no_object(*target, document, depth)
+        {
+            return Some(found);
+        }
+    }
+    let branches = |key: &str| members.get(key).and_then(Value::as_array).into_iter().flatten();
+    if let Some(found) = branches("allOf").find_map(|part| no_object(schema.child(part), document, depth)) {
+        return Some(found);
+    }
+    ["anyOf", "oneOf"].into_iter().find_map(|key| {
+        let none = |part: &Value| no_object(schema.child(part), document, depth);
+        let found: Vec<Option<String>> = branches(key).map(none).collect();
+        (!found.is_empty() && found.iter().all(Option::is_some)).then(|| told(key)).flatten()
+    })
 }
 
 fn check_dialect(schema: &Value) -> Result<(), SchemaError> {

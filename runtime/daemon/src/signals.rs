@@ -1,5 +1,8 @@
 //! The signals a daemon obeys: SIGTERM and SIGINT end it, SIGHUP applies the configuration.
+//!
+//! SIGXFSZ would end it as well: caught, a file that may not grow is a write that fails.
 
+use rustix::process::Signal as Number;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The daemon's signals, caught from the moment this exists.
@@ -8,6 +11,7 @@ pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hangup: Signal,
+    _file_too_large: Signal,
 }
 
 /// What a signal asks for.
@@ -29,6 +33,7 @@ impl Signals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             hangup: signal(SignalKind::hangup())?,
+            _file_too_large: signal(SignalKind::from_raw(Number::XFSZ.as_raw()))?,
         })
     }
 

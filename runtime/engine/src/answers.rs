@@ -146,6 +146,15 @@ fn names(prepared: &Prepared) -> Vec<String> {
     }
 }
 
+/// The error for an answer that says yes and no at once.
+pub(crate) fn contradictory() -> CallError {
+    CallError::new(
+        ErrorKind::InvalidArguments,
+        "the answer says yes and no at once: whether the call may run",
+    )
+    .hint("the question waits: agree, or refuse")
+}
+
 /// The question that an answer without a name is for.
 fn only_name<'a>(asked: &[&'a str], answers: &Map<String, Value>) -> Result<&'a str, CallError> {
     match asked {

@@ -21,7 +21,7 @@ use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
-use crate::answers::{Questions, completing};
+use crate::answers::{Questions, completing, contradictory};
 use crate::engine::{Engine, Shared};
 use crate::events::happening;
 use crate::failure::seconds;
@@ -154,11 +154,15 @@ impl Check {
         match self {
             Check::Each(questions) => {
                 let mut answers = params.answers.clone();
-                if params.confirm && questions.has(CONFIRM) {
+                let agrees = params.confirm && questions.has(CONFIRM);
+                if agrees && params.answer.is_none() && !answers.contains_key(CONFIRM) {
                     answers.insert(CONFIRM.to_owned(), true.into());
-                    return questions.check(answers, None);
                 }
-                questions.check(answers, params.answer.clone())
+                let answers = questions.check(answers, params.answer.clone())?;
+                match answers.get(CONFIRM) {
+                    Some(said) if agrees && said.as_bool() == Some(false) => Err(contradictory()),
+                    Some(_) | None => Ok(answers),
+                }
             }
             Check::Arguments { operation, known } => completing(operation, known, params),
         }
@@ -180,6 +184,11 @@ impl Asks {
 
     fn take(&self, token: &str) -> Result<Open, CallError> {
         self.with(|open| open.remove(token)).ok_or_else(unknown_token)
+    }
+
+    /// The call that waits under a token.
+    pub(crate) fn waiting(&self, token: &str) -> Option<CallId> {
+        self.with(|open| open.get(token).map(|open| open.call_id.clone()))
     }
 
     /// Answers, or declines, what waits under a token; none where nothing does here.

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use plugd_contract::nearest;
-use plugd_protocol::CallError;
 use plugd_protocol::error::ErrorKind;
+use plugd_protocol::{CallError, OperationId};
 
 use crate::config::Profile;
 use crate::engine::Engine;
-use crate::registry::RegisteredOperation;
+use crate::registry::{RegisteredOperation, Snapshot};
 
 impl Engine {
     /// The profile of that name; without a name it is the owner who calls, and may use everything.
@@ -29,6 +29,23 @@ impl Engine {
                 })
             }
         }
+    }
+
+    /// Whether whoever calls may see calls of that operation, and read what they gave: who could make them.
+    ///
+    /// # Errors
+    /// 7004 or 7005.
+    pub(crate) fn may_see(&self, profile: Option<&Profile>, operation: &str) -> Result<(), CallError> {
+        profile.map_or(Ok(()), |profile| may_see(profile, &self.shared().registry.snapshot(), operation))
+    }
+}
+
+/// The same by what is declared now; what is not is judged by its name.
+pub(crate) fn may_see(profile: &Profile, declared: &Snapshot, operation: &str) -> Result<(), CallError> {
+    match (declared.operation(operation), OperationId::parse(operation)) {
+        (Some(known), _) => profile.may_use(&known.id, &known.operation),
+        (None, Ok(id)) => profile.allows(&id, None),
+        (None, Err(_)) => profile.allows_name(operation),
     }
 }
 

@@ -261,14 +261,31 @@ fn recording(recording: &Recording, config: &Config) -> Vec<Finding> {
     }
     let health = recording.store().map(Store::health);
     if let Some(aside) = health.as_ref().and_then(|health| health.moved_aside.as_ref()) {
-        let message =
-            format!("the record could not be read ({}) and was set aside; a new one was begun", aside.reason);
+        let message = format!(
+            "the record could not be read ({}) and was set aside; a new one was begun: keys and tokens of before are unknown now",
+            aside.reason
+        );
         findings.push(Finding {
             hint: Some(
-                "what is in the old file can be looked at with sqlite3, or the file removed".to_owned(),
+                "a call that was made with a key before would run again: look first whether it has been done; what is in the old file can be looked at with sqlite3, or the file removed"
+                    .to_owned(),
             ),
             details: vec![aside.to.display().to_string()],
             ..about(Severity::Warning, message)
+        });
+    }
+    if let Some(why) = health.as_ref().and_then(|health| health.begun_anew.as_ref()) {
+        findings.push(Finding {
+            hint: Some(
+                "a call that was made with a key before would run again: look first whether it has been done"
+                    .to_owned(),
+            ),
+            ..about(
+                Severity::Warning,
+                format!(
+                    "the record {why}; a new one was begun: calls, keys and tokens of before are unknown now"
+                ),
+            )
         });
     }
     if let Some(dropped) = health.map(|health| health.dropped).filter(|dropped| *dropped > 0) {

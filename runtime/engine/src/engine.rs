@@ -12,6 +12,7 @@ use plugd_protocol::control::{
 };
 use plugd_protocol::error::ErrorKind;
 use plugd_protocol::{CallError, CallId, PluginName};
+use plugd_store::Retention;
 use plugd_supervisor::driver::{Gone, Hosting, PluginSpec, Plugins};
 use tokio::sync::{Mutex, MutexGuard, broadcast, watch};
 use uuid::Uuid;
@@ -92,6 +93,8 @@ pub(crate) struct Shared {
     pub(crate) outcomes: Outcomes,
     pub(crate) config_generation: watch::Sender<u64>,
     pub(crate) since: UnixMillis,
+    /// What was to be kept of calls when the record was opened.
+    pub(crate) record_as_opened: Option<Retention>,
 }
 
 impl Engine {
@@ -139,6 +142,7 @@ impl Engine {
             outcomes: Outcomes::default(),
             config_generation: watch::Sender::new(1),
             since: unix_now(),
+            record_as_opened: keep,
         });
         let host = Arc::new(EngineHost { shared: Arc::clone(&shared), engine: OnceLock::new() });
         let salt = Uuid::now_v7().as_u64_pair().1;

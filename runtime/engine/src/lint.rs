@@ -57,6 +57,7 @@ fn look_at(config: &Arc<Config>, snapshot: &Snapshot, wanted: &BTreeSet<PluginNa
             report.findings.extend(lint::operation(&operation.id, &operation.operation));
             report.operations += 1;
         }
+        report.findings.extend(lint::manifest(plugin.as_str(), &registered.written));
         let quarantined = &registered.manifest.quarantined;
         report.findings.extend(quarantined.iter().map(|bad| lint::quarantined(plugin.as_str(), bad)));
         report.operations += u64::try_from(quarantined.len()).unwrap_or(u64::MAX);

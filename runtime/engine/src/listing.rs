@@ -12,6 +12,7 @@ use plugd_protocol::control::{
 };
 use plugd_protocol::error::ErrorKind;
 use plugd_protocol::{CallError, OperationId, OperationName, PluginName};
+use plugd_store::Store;
 use plugd_supervisor::driver::{ExitRecord, PluginView};
 
 use crate::callers::sees;
@@ -91,6 +92,7 @@ impl Engine {
         }
         if let Some(operation) = &operation {
             description.operations.retain(|declared| declared.name.as_str() == operation);
+            description.quarantined.retain(|bad| bad.name == *operation);
             if description.operations.is_empty() {
                 return Err(snapshot.unknown(&params.name));
             }
@@ -153,6 +155,7 @@ impl Engine {
                 pid: std::process::id(),
                 health: if all.iter().any(broken) { Health::Degraded } else { Health::Ok },
                 not_recorded: self.shared().recording.off(),
+                record_begun_anew: self.shared().recording.store().and_then(begun_anew),
                 config: config.file.as_ref().map(|file| file.display().to_string()),
                 socket: None,
                 config_generation: *self.shared().config_generation.borrow(),
@@ -350,4 +353,13 @@ fn wall_clock(moment: Instant) -> UnixMillis {
 
 pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Why the record was begun anew, and where the one before lies.
+fn begun_anew(store: &Store) -> Option<String> {
+    let health = store.health();
+    let aside = health.moved_aside.map(|aside| {
+        format!("the one before could not be read ({}) and lies in {}", aside.reason, aside.to.display())
+    });
+    aside.or_else(|| Some(format!("the one before {}", health.begun_anew?)))
 }

@@ -216,7 +216,7 @@ impl RegisteredOperation {
     }
 
     fn compiled(&self) -> Result<&Contract, &SchemaError> {
-        self.contract.get_or_init(|| Contract::compile(&self.operation.input_schema)).as_ref()
+        self.contract.get_or_init(|| Contract::of_arguments(&self.operation.input_schema)).as_ref()
     }
 
     /// Why it cannot be offered.

@@ -50,6 +50,7 @@ impl Engine {
             restart_required: Vec::new(),
             failed: BTreeMap::new(),
             generations: BTreeMap::new(),
+            next_start: Vec::new(),
         };
         let Some(view) = views.into_iter().find(|view| view.name == *plugin) else { return Ok(report) };
         match &view.view.restart_required {
@@ -105,6 +106,10 @@ impl Engine {
         let problems = check::problems(&config, &self.shared().registry.snapshot());
         report.failed = failed(&report, &views, &config, &serving.new_problems(problems));
         report.failed.extend(serving.lost(&views, &config));
+        // The file of the record is open as it was said when plugd started.
+        if config.record != self.shared().record_as_opened {
+            report.next_start.push("record".to_owned());
+        }
         self.shared().events.emit(happening("config.reloaded"));
         Ok(report)
     }
@@ -159,6 +164,7 @@ fn difference(before: &[PluginSpec], after: &[PluginSpec], config_generation: u6
         restart_required: Vec::new(),
         failed: BTreeMap::new(),
         generations: BTreeMap::new(),
+        next_start: Vec::new(),
     };
     for spec in after {
         let list = match before_by_name.get(&spec.spec.name) {

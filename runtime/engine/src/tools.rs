@@ -237,9 +237,13 @@ impl Standing {
             Audience::Callers => false,
         };
         let name = Some(spelled).filter(|_| !is_service && self.is_spelled_alone(operation));
-        let unreachable = match (down, operation.contract().err()) {
+        let never_fits = || match operation.contract() {
+            Ok(contract) => contract.never_fits().map(|why| format!("input_schema: {why}")),
+            Err(error) => Some(error.message),
+        };
+        let unreachable = match (down, never_fits()) {
             (Some(reason), _) => Some(reason.to_owned()),
-            (None, Some(error)) => Some(error.message),
+            (None, Some(reason)) => Some(reason),
             (None, None) if !found_by.contains(&id) || (name.is_none() && !is_service) => {
                 Some("another operation has the same name in the dialects of models".to_owned())
             }
@@ -280,8 +284,15 @@ impl Offer {
 }
 
 fn tool(operation: &RegisteredOperation, dialect: Option<Dialect>) -> Tool {
-    let declaration = declaration(&operation.id, &operation.operation, dialect);
-    let bytes = u64::try_from(declaration.to_string().len()).unwrap_or(u64::MAX);
+    let in_form = |dialect| declaration(&operation.id, &operation.operation, dialect);
+    let size =
+        |declaration: &serde_json::Value| u64::try_from(declaration.to_string().len()).unwrap_or(u64::MAX);
+    let declaration = in_form(dialect);
+    let bytes = match dialect {
+        Some(_) => size(&declaration),
+        // No model gets plugd's own form; everywhere it is the size of one of theirs that is told.
+        None => size(&in_form(Some(Dialect::Openai))),
+    };
     Tool {
         id: operation.id.clone(),
         name: export::name(&operation.id, dialect),

@@ -4,6 +4,7 @@
 //! matter how many calls there are of others.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use plugd_protocol::CallId;
 use plugd_protocol::control::{CallDetail, CallRow, CallsParams, UnixMillis};
@@ -32,9 +33,19 @@ struct Between {
     limit: i64,
 }
 
+/// Whether somebody may see the calls of an operation.
+pub type Sees = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+
 /// The latest calls that fit, the latest arrival first.
-pub(crate) fn list(connection: &Connection, params: &CallsParams) -> rusqlite::Result<Vec<CallRow>> {
-    let kinds = kinds_where(connection, |kind| fits(kind, params))?;
+pub(crate) fn list(
+    connection: &Connection,
+    params: &CallsParams,
+    sees: Option<&Sees>,
+) -> rusqlite::Result<Vec<CallRow>> {
+    let seen = |kind: &Kind| {
+        sees.is_none_or(|sees| kind.operation.as_deref().is_some_and(|operation| sees(operation)))
+    };
+    let kinds = kinds_where(connection, |kind| fits(kind, params) && seen(kind))?;
     let kinds: HashMap<i64, Kind> = kinds.into_iter().map(|kind| (kind.number, kind)).collect();
     let between = Between {
         first: params.since.map_or(0, first_number),
@@ -43,7 +54,7 @@ pub(crate) fn list(connection: &Connection, params: &CallsParams) -> rusqlite::R
     };
     let numbers = match &params.session {
         Some(session) => of_session(connection, session, &kinds, params, between)?,
-        None if names_no_kind(params) => latest(connection, between)?,
+        None if sees.is_none() && names_no_kind(params) => latest(connection, between)?,
         None => of_kinds(connection, &kinds, params, between)?,
     };
     let sql = format!("SELECT {SHORT} FROM calls WHERE id = ?1");

@@ -16,6 +16,9 @@ pub struct Health {
     pub dropped: u64,
     /// A damaged file that was moved aside since it was opened: the latest.
     pub moved_aside: Option<MovedAside>,
+    /// What befell the file since it was opened, such as "was moved or deleted", so that a new one
+    /// was begun.
+    pub begun_anew: Option<String>,
 }
 
 /// The health, shared by whoever writes and whoever asks.
@@ -30,7 +33,7 @@ pub(crate) struct Condition {
 
 impl Condition {
     pub(crate) fn good(moved_aside: Option<MovedAside>) -> Condition {
-        let health = Health { recording: true, reason: None, dropped: 0, moved_aside };
+        let health = Health { recording: true, reason: None, dropped: 0, moved_aside, begun_anew: None };
         Condition { health: Mutex::new(health), recording: AtomicBool::new(true), batches: AtomicU64::new(0) }
     }
 
@@ -85,6 +88,11 @@ impl Condition {
         if first {
             tracing::warn!(reason, "calls are not recorded");
         }
+    }
+
+    /// The file was lost, and a new one begun.
+    pub(crate) fn begun_anew(&self, why: &str) {
+        self.lock().begun_anew = Some(why.to_owned());
     }
 
     /// A damaged file was moved aside.

@@ -28,6 +28,9 @@ pub enum StoreError {
         /// Why.
         reason: String,
     },
+    /// It was not done in the time that was given; nothing of it stays.
+    #[error("the record of calls was not written in time: the disk is slow, or another process holds it")]
+    Late,
     /// The store has been closed.
     #[error("the record of calls has been closed")]
     Closed,

@@ -12,7 +12,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use crate::aside::{MovedAside, move_aside};
 use crate::error::{StoreError, in_words, is_damage};
 use crate::migrations;
-use crate::owners::Owners;
+use crate::owners::{Owners, beside};
 
 /// How long one waits for another process that writes.
 const BUSY_AWAITED: Duration = Duration::from_secs(5);
@@ -28,6 +28,9 @@ const LOG_PAGES: i64 = 4096;
 
 /// A log that had to grow beyond its measure is cut to this.
 const LOG_BYTES_MAX: i64 = 32 * 1024 * 1024;
+
+/// How long one waits for others to be done with the log, where it is to be emptied.
+const LOG_AWAITED: Duration = Duration::from_millis(50);
 
 /// So many statements stay prepared: more than there are.
 const STATEMENTS: usize = 64;
@@ -47,6 +50,11 @@ impl FileIdentity {
     }
 }
 
+/// Whether the file is there and there is nothing in it.
+pub(crate) fn is_empty(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.len() == 0)
+}
+
 /// A file that is ready to be written.
 pub(crate) struct Opened {
     pub(crate) connection: Connection,
@@ -64,10 +72,10 @@ enum Refused {
 /// Opens the file, in the place of a damaged one if it must be. No other store opens it meanwhile.
 pub(crate) fn open(path: &Path, owners: &Owners) -> Result<Opened, StoreError> {
     let _alone = owners.opening().map_err(|error| StoreError::unusable(path, error.to_string()))?;
-    match try_open(path) {
+    match try_open(path, owners) {
         Ok(connection) => Ok(opened(path, connection, None)),
         Err(Refused::Other(error)) => Err(error),
-        Err(Refused::Damaged(reason)) => begin_anew(path, &reason),
+        Err(Refused::Damaged(reason)) => begin_anew(path, owners, &reason),
     }
 }
 
@@ -81,20 +89,21 @@ pub(crate) fn reopen(
 ) -> Result<Opened, StoreError> {
     let _alone = owners.opening().map_err(|error| StoreError::unusable(path, error.to_string()))?;
     if damaged.is_some() && FileIdentity::of(path) == damaged {
-        return begin_anew(path, reason);
+        return begin_anew(path, owners, reason);
     }
-    match try_open(path) {
+    match try_open(path, owners) {
         Ok(connection) => Ok(opened(path, connection, None)),
         Err(Refused::Other(error)) => Err(error),
-        Err(Refused::Damaged(reason)) => begin_anew(path, &reason),
+        Err(Refused::Damaged(reason)) => begin_anew(path, owners, &reason),
     }
 }
 
-fn begin_anew(path: &Path, reason: &str) -> Result<Opened, StoreError> {
+fn begin_anew(path: &Path, owners: &Owners, reason: &str) -> Result<Opened, StoreError> {
     let moved = move_aside(path, reason).map_err(|error| {
         StoreError::unusable(path, format!("it is damaged ({reason}) and cannot be moved aside: {error}"))
     })?;
-    match try_open(path) {
+    owners.note_filled(false);
+    match try_open(path, owners) {
         Ok(connection) => Ok(opened(path, connection, Some(moved))),
         Err(Refused::Other(error)) => Err(error),
         Err(Refused::Damaged(reason)) => Err(StoreError::unusable(path, reason)),
@@ -105,12 +114,18 @@ fn opened(path: &Path, connection: Connection, moved_aside: Option<MovedAside>) 
     Opened { connection, identity: FileIdentity::of(path), moved_aside }
 }
 
-fn try_open(path: &Path) -> Result<Connection, Refused> {
+fn try_open(path: &Path, owners: &Owners) -> Result<Connection, Refused> {
     let refused = |error: rusqlite::Error| match is_damage(&error) {
         true => Refused::Damaged(in_words(&error)),
         false => Refused::Other(StoreError::of(path, &error)),
     };
-    make_private(path).map_err(|error| Refused::Other(StoreError::unusable(path, error.to_string())))?;
+    if was_emptied(path, owners) {
+        return Err(Refused::Damaged("there is nothing in it any more".to_owned()));
+    }
+    let made = make_private(path);
+    if made.map_err(|error| Refused::Other(StoreError::unusable(path, error.to_string())))? {
+        owners.note_filled(false);
+    }
     let mut connection = connect(path).map_err(refused)?;
     // What is no database shows here, before anything is written.
     let found = migrations::form(&connection).map_err(refused)?;
@@ -123,18 +138,29 @@ fn try_open(path: &Path) -> Result<Connection, Refused> {
         return Err(Refused::Damaged(problem));
     }
     migrations::migrate(&mut connection).map_err(refused)?;
+    owners.note_filled(true);
     Ok(connection)
 }
 
+/// Whether somebody has taken out what was in the file: SQLite would take it for a new one, and
+/// throw away the log that may lie beside it.
+fn was_emptied(path: &Path, owners: &Owners) -> bool {
+    let log = fs::metadata(beside(path, "-wal")).is_ok_and(|metadata| metadata.len() > 0);
+    is_empty(path) && (log || owners.was_filled())
+}
+
 /// A file for the owner's eyes only. One that is there is never opened here: to close it would let
-/// go of the locks that SQLite holds on it in this process.
-fn make_private(path: &Path) -> io::Result<()> {
+/// go of the locks that SQLite holds on it in this process. Whether it is new.
+fn make_private(path: &Path) -> io::Result<bool> {
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let open_to_others = fs::metadata(path)?.mode() & 0o077 != 0;
-            if open_to_others { fs::set_permissions(path, Permissions::from_mode(0o600)) } else { Ok(()) }
+            if open_to_others {
+                fs::set_permissions(path, Permissions::from_mode(0o600))?;
+            }
+            Ok(false)
         }
-        made => made.map(drop),
+        made => made.map(|_| true),
     }
 }
 
@@ -162,9 +188,20 @@ fn set_up_writing(connection: &Connection) -> rusqlite::Result<()> {
         );
     }
     connection.pragma_update(None, "foreign_keys", true)?;
+    // What is deleted may have been a secret: nothing of it stays in the file.
+    connection.pragma_update(None, "secure_delete", true)?;
     connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
     connection.pragma_update(None, "journal_size_limit", LOG_BYTES_MAX)?;
     Ok(())
+}
+
+/// Writes the log back into the file and empties it, where nobody is in the way: what was deleted
+/// is in neither any more.
+pub(crate) fn empty_log(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(LOG_AWAITED)?;
+    let emptied = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    connection.busy_timeout(BUSY_AWAITED)?;
+    emptied
 }
 
 /// What is wrong with the file, as far as can be seen in a short time.

@@ -9,11 +9,13 @@ use plugd_protocol::{CallError, CallId, CallResult, OperationId, Outcome, Status
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::value::RawValue;
 
+use crate::begun::end_begun;
 use crate::error::StoreError;
 use crate::kept::{Purpose, drop_text, keep, later, raw};
-use crate::packed::{Id, IdText, count, number, of_word, word};
+use crate::packed::{CallNumber, Id, IdText, count, number, of_word, word};
 use crate::retention::RESULTS_KEPT;
 use crate::row::{Called, Row};
+use crate::rows::has_row;
 use crate::store::{Commit, Store};
 use crate::writer::Place;
 
@@ -43,13 +45,24 @@ pub struct JobState {
 }
 
 impl Store {
-    /// Notes that a job runs, and that it is this store's.
+    /// Notes that a job begins, and that it is this store's.
     ///
     /// # Errors
     /// Where it cannot be written.
     pub async fn put_job(&self, job: &NewJob) -> Result<(), StoreError> {
-        let job = job.clone();
-        self.write(Commit::Written, 0, move |place| {
+        self.put_job_with(job, None).await
+    }
+
+    /// The same, with the row that the call has from now on.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub async fn put_job_with(&self, job: &NewJob, row: Option<Row>) -> Result<(), StoreError> {
+        let (job, row) = (job.clone(), row.map(Row::bounded));
+        self.write(Commit::Written, row.as_ref().map_or(0, Row::bytes), move |place| {
+            if let Some(row) = &row {
+                place.rows.begin(place.connection, row)?;
+            }
             place
                 .connection
                 .prepare_cached(
@@ -65,6 +78,19 @@ impl Store {
                     word(&Status::Pending),
                 ])?;
             Ok(())
+        })
+        .await
+    }
+
+    /// Notes that a job is handed over to its plugin now; without that it has not run.
+    ///
+    /// # Errors
+    /// Where it cannot be written: then it must not be handed over.
+    pub async fn job_is_handed_over(&self, id: &CallId) -> Result<(), StoreError> {
+        let id = id.clone();
+        self.write(Commit::Written, 0, move |place| {
+            let sql = "UPDATE jobs SET handed_over = 1 WHERE call = ?1";
+            place.connection.prepare_cached(sql)?.execute([Id::of(id.as_str())]).map(drop)
         })
         .await
     }
@@ -136,7 +162,7 @@ impl Store {
         match self.write(Commit::Written, 0, end_orphans).await {
             Err(StoreError::Closed) => Err(StoreError::Closed),
             // What cannot be written may still be read.
-            Ok(()) | Err(StoreError::Unusable { .. } | StoreError::Newer { .. }) => Ok(()),
+            Ok(()) | Err(StoreError::Unusable { .. } | StoreError::Newer { .. } | StoreError::Late) => Ok(()),
         }
     }
 }
@@ -147,18 +173,21 @@ pub(crate) fn end_orphans(place: &mut Place<'_>) -> rusqlite::Result<()> {
         if place.owners.lives(owner) {
             continue;
         }
-        let orphans: Vec<Job> = {
+        let orphans: Vec<(Job, bool)> = {
             let mut statement = place.connection.prepare_cached(
-                "SELECT call, operation, caller, at, status, summary FROM jobs WHERE owner = ?1",
+                "SELECT call, operation, caller, at, status, summary, handed_over FROM jobs WHERE owner = ?1",
             )?;
-            let jobs = statement.query_map([owner], job_of)?;
+            let jobs = statement.query_map([owner], |row| {
+                let handed_over: bool = row.get(6)?;
+                Ok(job_of(row)?.map(|job| (job, handed_over)))
+            })?;
             jobs.filter_map(Result::transpose).collect::<rusqlite::Result<_>>()?
         };
-        for orphan in orphans {
-            end_orphan(place, orphan)?;
+        for (orphan, handed_over) in orphans {
+            end_orphan(place, orphan, handed_over)?;
         }
     }
-    Ok(())
+    end_begun(place)
 }
 
 fn owners_of_running(connection: &Connection) -> rusqlite::Result<Vec<i64>> {
@@ -166,12 +195,8 @@ fn owners_of_running(connection: &Connection) -> rusqlite::Result<Vec<i64>> {
     connection.prepare_cached(sql)?.query_map([], |row| row.get(0))?.collect()
 }
 
-fn end_orphan(place: &mut Place<'_>, orphan: Job) -> rusqlite::Result<()> {
-    let message = format!(
-        "plugd ended while {} ran in the background: whether it ran to its end is not known",
-        orphan.operation
-    );
-    let error = CallError::new(ErrorKind::OutcomeUnknown, message).outcome(Outcome::Unknown);
+fn end_orphan(place: &mut Place<'_>, orphan: Job, handed_over: bool) -> rusqlite::Result<()> {
+    let error = if handed_over { cut_short(&orphan.operation) } else { never_ran(&orphan.operation) };
     let result = CallResult {
         status: Status::Error,
         data: None,
@@ -190,10 +215,29 @@ fn end_orphan(place: &mut Place<'_>, orphan: Job) -> rusqlite::Result<()> {
     let text = serde_json::to_string(&result)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
     end(place, &Id::of(orphan.call_id.as_str()), Status::Error, Some(&error.message), &text)?;
+    let row = CallNumber::of(&orphan.call_id);
+    if row.is_some_and(|row| has_row(place.connection, row.number, &row.id).unwrap_or(false)) {
+        // It is given its end with the other rows that wait for one.
+        return Ok(());
+    }
     let mut row = Row::new(orphan.call_id, orphan.at, Called::Operation(orphan.operation), Status::Error);
     row.caller = orphan.caller.map(Into::into);
     row.error = Some(Box::new(error));
     place.rows.insert(place.connection, &row).map(drop)
+}
+
+/// What became of a job that a plugin may have had.
+fn cut_short(operation: &OperationId) -> CallError {
+    let message = format!(
+        "plugd ended while {operation} ran in the background: whether it ran to its end is not known"
+    );
+    CallError::new(ErrorKind::OutcomeUnknown, message).outcome(Outcome::Unknown)
+}
+
+/// What became of a job that waited for its turn.
+fn never_ran(operation: &OperationId) -> CallError {
+    let message = format!("plugd ended before {operation} was handed over to its plugin: it has not run");
+    CallError::new(ErrorKind::ShuttingDown, message).outcome(Outcome::NotRun).hint("call it again")
 }
 
 fn end(

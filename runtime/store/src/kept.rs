@@ -79,7 +79,7 @@ impl Store {
     /// Where the file cannot be read.
     pub async fn result(&self, id: &CallId) -> Result<Option<Kept>, StoreError> {
         let id = id.clone();
-        self.read(move |connection| {
+        self.read_after_writing(move |connection| {
             connection
                 .prepare_cached(
                     "SELECT operation, text FROM results JOIN kept ON kept.id = results.kept WHERE call = ?1",

@@ -5,16 +5,19 @@
 //! outcome nobody knows.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use plugd_protocol::control::UnixMillis;
 use plugd_protocol::{CallId, OperationId};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::value::RawValue;
+use tokio::time::timeout;
 
 use crate::error::StoreError;
 use crate::kept::{Purpose, drop_text, keep, later, raw};
 use crate::owners::Owners;
 use crate::packed::{Id, IdText, count, number};
+use crate::row::Row;
 use crate::store::{Commit, Store};
 use crate::writer::Place;
 
@@ -93,9 +96,34 @@ impl Store {
     /// # Errors
     /// Where it cannot be written.
     pub async fn begin(&self, call: &KeyedCall) -> Result<KeyState, StoreError> {
+        self.begin_with(call, None, None).await
+    }
+
+    /// The same, with the row that the call has from now on, and within a time. A key that was not
+    /// got in time, or that nobody waited for, is given back: its call must not run.
+    ///
+    /// # Errors
+    /// Where it cannot be written; [`StoreError::Late`] where not in time.
+    pub async fn begin_with(
+        &self,
+        call: &KeyedCall,
+        row: Option<Row>,
+        within: Option<Duration>,
+    ) -> Result<KeyState, StoreError> {
         let commit = if call.idempotent { Commit::Written } else { Commit::Durable };
-        let call = call.clone();
-        self.write(commit, call.key.len(), move |place| begin(place, &call)).await
+        let (keyed, row) = (call.clone(), row.map(Row::bounded));
+        let bytes = call.key.len() + row.as_ref().map_or(0, Row::bytes);
+        let mut taking = Taking { store: self, call, given_up: true };
+        let begun = self.write(commit, bytes, move |place| {
+            let known = begin(place, &keyed)?;
+            if let (KeyState::New, Some(row)) = (&known, &row) {
+                place.rows.begin(place.connection, row)?;
+            }
+            Ok(known)
+        });
+        let begun = timeout(within.unwrap_or(Duration::MAX), begun).await;
+        taking.given_up = begun.is_err();
+        begun.unwrap_or(Err(StoreError::Late))
     }
 
     /// Notes the answer, to be given to whoever comes with the same key.
@@ -107,19 +135,25 @@ impl Store {
         self.write(Commit::Written, result.get().len(), move |place| answer(place, &call, &result)).await
     }
 
+    /// The same without waiting, for an answer that says little: its caller has gone.
+    pub fn answer_now(&self, call: &KeyedCall, result: &RawValue) {
+        let (call, result) = (call.clone(), result.to_owned());
+        self.send(move |place| answer(place, &call, &result));
+    }
+
     /// Gives a key back: its call did not run after all.
     ///
     /// # Errors
     /// Where it cannot be written.
     pub async fn forget_key(&self, call: &KeyedCall) -> Result<(), StoreError> {
         let call = call.clone();
-        self.write(Commit::Written, 0, move |place| {
-            let sql = "DELETE FROM keys WHERE caller = ?1 AND key = ?2 AND call = ?3 AND answered = 0";
-            let (caller, id) = (call.caller.as_deref().unwrap_or_default(), Id::of(call.call_id.as_str()));
-            place.connection.prepare_cached(sql)?.execute(params![caller, call.key, id])?;
-            Ok(())
-        })
-        .await
+        self.write(Commit::Written, 0, move |place| forget(place, &call)).await
+    }
+
+    /// The same without waiting.
+    pub fn forget_key_now(&self, call: &KeyedCall) {
+        let call = call.clone();
+        self.send(move |place| forget(place, &call));
     }
 
     /// Notes that the outcome of a call cannot be known; it never waits.
@@ -131,6 +165,29 @@ impl Store {
             place.connection.prepare_cached(sql)?.execute(params![caller, call.key, id])
         });
     }
+}
+
+/// A key that is being taken: it is given back where nobody waits for it any more.
+struct Taking<'a> {
+    store: &'a Store,
+    call: &'a KeyedCall,
+    given_up: bool,
+}
+
+impl Drop for Taking<'_> {
+    fn drop(&mut self) {
+        if self.given_up {
+            // It comes after what takes the key, if that is under way.
+            self.store.forget_key_now(self.call);
+        }
+    }
+}
+
+fn forget(place: &mut Place<'_>, call: &KeyedCall) -> rusqlite::Result<()> {
+    let sql = "DELETE FROM keys WHERE caller = ?1 AND key = ?2 AND call = ?3 AND answered = 0";
+    let (caller, id) = (call.caller.as_deref().unwrap_or_default(), Id::of(call.call_id.as_str()));
+    place.connection.prepare_cached(sql)?.execute(params![caller, call.key, id])?;
+    Ok(())
 }
 
 fn begin(place: &mut Place<'_>, call: &KeyedCall) -> rusqlite::Result<KeyState> {

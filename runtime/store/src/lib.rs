@@ -8,6 +8,7 @@
 //! new one begun; a file that a newer plugd has written is left alone.
 
 mod aside;
+mod begun;
 mod calls;
 mod condition;
 mod error;
@@ -32,6 +33,7 @@ mod tokens;
 mod writer;
 
 pub use aside::MovedAside;
+pub use calls::Sees;
 pub use condition::Health;
 pub use error::StoreError;
 pub use jobs::{JobState, NewJob};

@@ -4,7 +4,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 /// Each step from one form to the next; the file says how many have been taken. A step that has
 /// been released is never changed.
-pub(crate) const STEPS: &[&str] = &[RECORD, KEPT, JOBS];
+pub(crate) const STEPS: &[&str] = &[RECORD, KEPT, JOBS, BEGUN];
 
 /// The rows of calls, and what is counted of them.
 ///
@@ -135,6 +135,13 @@ CREATE TABLE jobs (
 CREATE INDEX jobs_by_at ON jobs (at);
 CREATE INDEX jobs_running ON jobs (owner) WHERE owner IS NOT NULL;
 CREATE INDEX jobs_by_result ON jobs (result) WHERE result IS NOT NULL;
+";
+
+/// Calls that have a row from their beginning: until they end, it says no duration. And whether a
+/// job has been handed over.
+const BEGUN: &str = "
+CREATE INDEX calls_begun ON calls (kind) WHERE duration_us < 0;
+ALTER TABLE jobs ADD COLUMN handed_over INTEGER NOT NULL DEFAULT 0;
 ";
 
 /// How many steps the file has taken.

@@ -8,8 +8,9 @@
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -29,7 +30,7 @@ const OPENING: i64 = 0;
 /// This store among those that have the same file open.
 #[derive(Debug)]
 pub(crate) struct Owners {
-    locks: File,
+    locks: RwLock<File>,
     own: i64,
 }
 
@@ -42,15 +43,44 @@ impl Owners {
     /// # Errors
     /// Where it cannot be made or locked.
     pub(crate) fn enter(store: &Path) -> io::Result<Owners> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let locks = options.open(beside(store, ".owners"))?;
+        let locks = open_locks(store)?;
         loop {
             // 62 random bits: a number is never used twice.
             let own = 1 + i64::try_from(Uuid::new_v4().as_u128() >> 66).unwrap_or_default();
             if try_lock(&locks, own)? {
-                return Ok(Owners { locks, own });
+                return Ok(Owners { locks: RwLock::new(locks), own });
             }
+        }
+    }
+
+    fn locks(&self) -> RwLockReadGuard<'_, File> {
+        self.locks.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Enters again where the lock file was deleted: others have made another by now, or will.
+    ///
+    /// # Errors
+    /// Where it cannot be made or locked.
+    pub(crate) fn stay(&self, store: &Path) -> io::Result<()> {
+        let locks = open_locks(store)?;
+        let (here, held) = (locks.metadata()?, self.locks().metadata()?);
+        if (here.dev(), here.ino()) != (held.dev(), held.ino()) {
+            let _own = try_lock(&locks, self.own)?;
+            *self.locks.write().unwrap_or_else(PoisonError::into_inner) = locks;
+        }
+        Ok(())
+    }
+
+    /// Whether the store's file has had something in it: then it is never empty again.
+    pub(crate) fn was_filled(&self) -> bool {
+        self.locks().metadata().is_ok_and(|metadata| metadata.len() > 0)
+    }
+
+    /// Notes whether it has: by a byte that takes no room on the disk.
+    pub(crate) fn note_filled(&self, filled: bool) {
+        if self.was_filled() != filled {
+            // Without it an emptied file is taken for a new one.
+            let _noted = self.locks().set_len(u64::from(filled));
         }
     }
 
@@ -61,13 +91,13 @@ impl Owners {
 
     /// Lets go of the byte: nobody takes this store for alive any more.
     pub(crate) fn leave(&self) {
-        unlock(&self.locks, self.own);
+        unlock(&self.locks(), self.own);
     }
 
     /// Whether the store with this number still lives. In doubt it does.
     pub(crate) fn lives(&self, other: i64) -> bool {
         let mut lock = byte(libc::F_WRLCK, other);
-        let asked = fcntl(&self.locks, FcntlArg::F_OFD_GETLK(&mut lock));
+        let asked = fcntl(&*self.locks(), FcntlArg::F_OFD_GETLK(&mut lock));
         // One's own lock is in nobody's way, so it does not show.
         other == self.own || asked.is_err() || i32::from(lock.l_type) != libc::F_UNLCK
     }
@@ -78,7 +108,7 @@ impl Owners {
     /// Where another has been at it for too long, or nothing can be locked.
     pub(crate) fn opening(&self) -> io::Result<Opening<'_>> {
         let until = Instant::now() + OPENING_AWAITED;
-        while !try_lock(&self.locks, OPENING)? {
+        while !try_lock(&self.locks(), OPENING)? {
             if Instant::now() > until {
                 let message = "another process has been opening it for too long";
                 return Err(io::Error::new(io::ErrorKind::TimedOut, message));
@@ -91,8 +121,14 @@ impl Owners {
 
 impl Drop for Opening<'_> {
     fn drop(&mut self) {
-        unlock(&self.0.locks, OPENING);
+        unlock(&self.0.locks(), OPENING);
     }
+}
+
+fn open_locks(store: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    options.open(beside(store, ".owners"))
 }
 
 /// A path with something added to its last part.
@@ -147,7 +183,7 @@ mod tests {
         let path = folder.path().join("plugd.db");
         let (first, second) = (Owners::enter(&path).expect("first"), Owners::enter(&path).expect("second"));
         let opening = first.opening().expect("nobody else opens");
-        assert!(!try_lock(&second.locks, OPENING).expect("lockable"));
+        assert!(!try_lock(&second.locks(), OPENING).expect("lockable"));
         drop(opening);
         drop(second.opening().expect("the first is done"));
     }

@@ -273,9 +273,9 @@ mod tests {
              INSERT INTO keys VALUES ('', 'runs', 'a.b', x'00', x'00', {month_ago}, 0, {}, 0, NULL);
              INSERT INTO keys VALUES ('', 'new', 'a.b', x'00', x'00', {yesterday}, 0, NULL, 1, NULL);
              INSERT INTO tokens VALUES ('over', {yesterday}, NULL, NULL), ('good', {now} + 99999, NULL, 2);
-             INSERT INTO jobs VALUES (x'01', 'a.b', NULL, {month_ago}, NULL, 'ok', NULL, NULL);
-             INSERT INTO jobs VALUES (x'02', 'a.b', NULL, {month_ago}, 5, 'pending', NULL, NULL);
-             INSERT INTO jobs VALUES (x'03', 'a.b', NULL, {yesterday}, NULL, 'ok', NULL, NULL)",
+             INSERT INTO jobs (call, operation, caller, at, owner, status, summary, result) VALUES (x'01', 'a.b', NULL, {month_ago}, NULL, 'ok', NULL, NULL);
+             INSERT INTO jobs (call, operation, caller, at, owner, status, summary, result) VALUES (x'02', 'a.b', NULL, {month_ago}, 5, 'pending', NULL, NULL);
+             INSERT INTO jobs (call, operation, caller, at, owner, status, summary, result) VALUES (x'03', 'a.b', NULL, {yesterday}, NULL, 'ok', NULL, NULL)",
             filled.owners.own()
         );
         filled.connection.execute_batch(&insert).expect("written");

@@ -65,6 +65,44 @@ impl Rows {
         self.insert_by(connection, &mut insert, row)
     }
 
+    /// Writes the row of a call that begins, where there is none of it. It counts when it ends.
+    pub(crate) fn begin(&mut self, connection: &Connection, row: &Row) -> rusqlite::Result<()> {
+        let Some(CallNumber { number, id }) = CallNumber::of(&row.call_id) else { return Ok(()) };
+        if has_row(connection, number, &id)? {
+            return Ok(());
+        }
+        let kind = self.kinds.number(connection, row)?;
+        let mut insert = connection.prepare_cached(INSERT)?;
+        let mut new = New { row, id, kind, begins: true, insert: &mut insert };
+        for free in number..number + SAME_NUMBER_MAX {
+            if new.insert_at(free)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a row that a call had from its beginning the end that it came to.
+    pub(crate) fn end(&mut self, connection: &Connection, number: i64, ended: &Row) -> rusqlite::Result<()> {
+        let kind = self.kinds.number(connection, ended)?;
+        let code = ended.error.as_ref().map(|error| error.code);
+        let error = ended.error.as_deref().map(packed_error);
+        connection
+            .prepare_cached(
+                "UPDATE calls SET kind = ?2, duration_us = ?3, code = ?4, summary = ?5, error = ?6 WHERE id = ?1",
+            )?
+            .execute(params![
+                number,
+                kind,
+                self::number(ended.duration_us),
+                code,
+                ended.summary_line(),
+                error.flatten()
+            ])?;
+        self.tallies.count(second(ended.at.0), kind, ended.duration_us, 1);
+        Ok(())
+    }
+
     fn insert_by(
         &mut self,
         connection: &Connection,
@@ -73,7 +111,7 @@ impl Rows {
     ) -> rusqlite::Result<bool> {
         let Some(CallNumber { number, id }) = CallNumber::of(&row.call_id) else { return Ok(false) };
         let kind = self.kinds.number(connection, row)?;
-        let mut new = New { row, id, kind, insert };
+        let mut new = New { row, id, kind, begins: false, insert };
         if !new.insert_at(number)? && !self.insert_beside(connection, number, &mut new)? {
             return Ok(false);
         }
@@ -103,7 +141,9 @@ impl Rows {
         if let Some([older, older_kind, duration_us, late_ms]) = older {
             connection.prepare_cached("DELETE FROM calls WHERE id = ?1")?.execute([older])?;
             let arrived = (millis_of(older) + late_ms) / 1000;
-            self.tallies.count(arrived, older_kind, count(duration_us), -1);
+            if duration_us >= 0 {
+                self.tallies.count(arrived, older_kind, count(duration_us), -1);
+            }
             return new.insert_at(older);
         }
         for free in wanted + 1..wanted + SAME_NUMBER_MAX {
@@ -131,11 +171,20 @@ impl Rows {
     }
 }
 
+/// Whether there is a row of a call already.
+pub(crate) fn has_row(connection: &Connection, number: i64, id: &[u8; 16]) -> rusqlite::Result<bool> {
+    connection
+        .prepare_cached("SELECT 1 FROM calls WHERE id BETWEEN ?1 AND ?2 AND call = ?3")?
+        .exists(params![number, number + SAME_NUMBER_MAX - 1, id])
+}
+
 /// A row on its way into the file.
 struct New<'r, 's> {
     row: &'r Row,
     id: [u8; 16],
     kind: i64,
+    /// Whether its end is to come.
+    begins: bool,
     insert: &'r mut Statement<'s>,
 }
 
@@ -156,7 +205,8 @@ impl New<'_, '_> {
         let parent = row.parent.as_ref().map(|parent| Id::of(parent.as_str()));
         let stages = pack_stages(&row.stages);
         let error = row.error.as_deref().map(packed_error);
-        let (duration, generation) = (number(row.duration_us), row.generation.map(number));
+        let duration = if self.begins { -1 } else { number(row.duration_us) };
+        let generation = row.generation.map(number);
         let (argument_bytes, data_bytes) = (number(row.argument_bytes), number(row.data_bytes));
         let values: [&dyn ToSql; 23] = [
             &at,

@@ -1,7 +1,7 @@
 //! The handle: rows into the queue, acts through it, questions beside it.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ use crate::queue::{Entry, Item, Queue, bounded};
 use crate::readers::Readers;
 use crate::retention::Retention;
 use crate::row::Row;
-use crate::writer::{Act, Place, Shared, Writer};
-use crate::{calls, jobs, stats};
+use crate::writer::{Act, LOST, Place, Shared, Writer};
+use crate::{begun, calls, jobs, stats};
 
 /// A row waits no longer than this for a disk that does not move: a call must not hang on it.
 const ROOM_AWAITED: Duration = Duration::from_secs(1);
@@ -86,6 +86,7 @@ impl Store {
             readers: Readers::new(path),
             owners,
             condition: Condition::good(moved_aside.clone()),
+            identity: Mutex::new(opened.identity),
         });
         let writer = Writer::new(Arc::clone(&shared), opened);
         let begun = thread::Builder::new().name("plugd-store".to_owned()).spawn(move || writer.run());
@@ -164,7 +165,13 @@ impl Store {
 
     /// Whether calls are recorded at present.
     pub fn health(&self) -> Health {
-        self.shared().condition.health()
+        let mut health = self.shared().condition.health();
+        if health.recording && self.shared().has_lost_file() {
+            // Said at once, and mended without waiting for a call.
+            self.send(|_| Ok(()));
+            health.begun_anew.get_or_insert_with(|| LOST.to_owned());
+        }
+        health
     }
 
     /// The latest calls of a kind, the latest arrival first.
@@ -172,8 +179,20 @@ impl Store {
     /// # Errors
     /// Where the file cannot be read.
     pub async fn calls(&self, params: &CallsParams) -> Result<Vec<CallRow>, StoreError> {
+        self.calls_seen(params, None).await
+    }
+
+    /// The same, of the operations that somebody may see; what does not exist is left out then.
+    ///
+    /// # Errors
+    /// Where the file cannot be read.
+    pub async fn calls_seen(
+        &self,
+        params: &CallsParams,
+        sees: Option<calls::Sees>,
+    ) -> Result<Vec<CallRow>, StoreError> {
         let params = params.clone();
-        self.read_after_writing(move |connection| calls::list(connection, &params)).await
+        self.read_after_writing(move |connection| calls::list(connection, &params, sees.as_ref())).await
     }
 
     /// All that is kept of one call, its log lines left out.
@@ -236,6 +255,10 @@ impl Store {
         &self,
         question: impl Fn(&Connection) -> rusqlite::Result<T> + Send + Sync + 'static,
     ) -> Result<T, StoreError> {
+        if self.shared().has_lost_file() {
+            // Where it cannot be replaced, what was open is asked.
+            let _followed = self.flush().await;
+        }
         let question = Arc::new(question);
         let mut replaced = false;
         loop {
@@ -260,10 +283,13 @@ impl Store {
         &self,
         question: impl Fn(&Connection) -> rusqlite::Result<T> + Send + Sync + 'static,
     ) -> Result<T, StoreError> {
-        match self.flush().await {
+        // Calls that came to no end get it first.
+        match self.write(Commit::Written, 0, begun::end_begun).await {
             Err(StoreError::Closed) => Err(StoreError::Closed),
             // What was written before can be read.
-            Ok(()) | Err(StoreError::Unusable { .. } | StoreError::Newer { .. }) => self.read(question).await,
+            Ok(()) | Err(StoreError::Unusable { .. } | StoreError::Newer { .. } | StoreError::Late) => {
+                self.read(question).await
+            }
         }
     }
 

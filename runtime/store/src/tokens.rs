@@ -75,7 +75,7 @@ impl Store {
         let (token, decided) = (token.to_owned(), decided.to_owned());
         self.write(Commit::Written, 0, move |place| {
             let sql = "UPDATE tokens SET decided = ?2 WHERE token = ?1 AND decided IS NOT NULL";
-            place.connection.prepare_cached(sql)?.execute([token, decided])?;
+            place.connection.prepare_cached(sql)?.execute([&token, &decided])?;
             Ok(())
         })
         .await
@@ -88,6 +88,7 @@ fn take(place: &mut Place<'_>, token: &str, decided: &str) -> rusqlite::Result<T
         let sql = "UPDATE tokens SET decided = ?2 WHERE token = ?1";
         place.connection.prepare_cached(sql)?.execute([token, decided])?;
         drop_text(place.connection, kept)?;
+        place.forgets.set(true);
     }
     Ok(state)
 }

@@ -1,7 +1,8 @@
 //! The one thread that writes: batches in transactions, and what is over removed in between.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use plugd_protocol::control::UnixMillis;
@@ -9,7 +10,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::condition::Condition;
 use crate::error::{StoreError, in_words, is_damage, is_fatal};
-use crate::file::{FileIdentity, Opened, reopen};
+use crate::file::{FileIdentity, Opened, empty_log, is_empty, reopen};
 use crate::kept;
 use crate::owners::Owners;
 use crate::queue::{BATCH_ENTRIES, Entry, Item, Queue, Turn};
@@ -21,8 +22,11 @@ use crate::rows::{Rows, unix_now};
 /// How often is looked for what is over.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
 
-/// How often is looked whether the file still has its name.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// What befell a file that has not its name any more.
+pub(crate) const LOST: &str = "was moved or deleted under plugd";
+
+/// What befell a file that has its name, and nothing else.
+const EMPTIED: &str = "was emptied under plugd";
 
 /// Something that somebody waits for. It may be done twice, where the first time came to nothing.
 pub(crate) trait Act: Send {
@@ -41,6 +45,8 @@ pub(crate) struct Place<'a> {
     pub(crate) owners: &'a Owners,
     pub(crate) keep: &'a Retention,
     pub(crate) now: UnixMillis,
+    /// Set where something was deleted that nobody may find any more.
+    pub(crate) forgets: &'a Cell<bool>,
 }
 
 /// What the thread and the handle share.
@@ -51,15 +57,34 @@ pub(crate) struct Shared {
     pub(crate) readers: Readers,
     pub(crate) owners: Owners,
     pub(crate) condition: Condition,
+    /// Which file is written; none while there is none.
+    pub(crate) identity: Mutex<Option<FileIdentity>>,
+}
+
+impl Shared {
+    /// Whether the file that is written has lost its name, or what was in it.
+    pub(crate) fn has_lost_file(&self) -> bool {
+        let identity = self.identity();
+        identity.is_some() && (FileIdentity::of(&self.path) != identity || is_empty(&self.path))
+    }
+
+    fn identity(&self) -> Option<FileIdentity> {
+        *self.identity.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_now(&self, identity: Option<FileIdentity>) {
+        *self.identity.lock().unwrap_or_else(PoisonError::into_inner) = identity;
+    }
 }
 
 pub(crate) struct Writer {
     shared: Arc<Shared>,
     /// None while it cannot be opened.
     connection: Option<Connection>,
-    identity: Option<FileIdentity>,
-    looked_at: Instant,
     rows: Rows,
+    forgets: Cell<bool>,
+    /// Batches that had been dealt with at the sweep before.
+    log_seen: u64,
     /// Whether SQLite waits for the disk at each commit.
     durable: Option<bool>,
     sweep_at: Instant,
@@ -82,9 +107,9 @@ impl Writer {
         Writer {
             shared,
             connection: Some(opened.connection),
-            identity: opened.identity,
-            looked_at: Instant::now(),
             rows: Rows::default(),
+            forgets: Cell::new(false),
+            log_seen: 0,
             durable: None,
             sweep_at: Instant::now() + SWEEP_EVERY,
             pruning: false,
@@ -111,6 +136,7 @@ impl Writer {
         }
         // Processes that live no minute remove something, too: each of them more than it has added.
         self.sweep();
+        self.empty_log();
         // The last connection that is closed writes the log back: no reader may be left. Whoever
         // waits for the end waits for that, too.
         self.shared.readers.replace();
@@ -173,28 +199,28 @@ impl Writer {
             connection.pragma_update(None, "synchronous", if durable { "full" } else { "normal" })?;
             self.durable = Some(durable);
         }
-        let written = transact(connection, &mut self.rows, &self.shared, rows, acts);
+        let written = transact(connection, &mut self.rows, &self.shared, &self.forgets, rows, acts);
         if written.is_err() {
             self.rows.forget();
         }
         written
     }
 
-    /// Goes on in a new file where this one has lost its name or another has taken it.
+    /// Goes on in a new file where this one has lost its name, another has taken it, or it is empty.
     fn follow_file(&mut self) -> Result<(), StoreError> {
-        let now = Instant::now();
-        if self.connection.is_some() && now.saturating_duration_since(self.looked_at) < LOOK_EVERY {
+        if self.connection.is_some() && !self.shared.has_lost_file() {
             return Ok(());
         }
-        self.looked_at = now;
-        if self.connection.is_some() && FileIdentity::of(&self.shared.path) == self.identity {
-            return Ok(());
+        let lost = self.connection.is_some();
+        let why = if lost && is_empty(&self.shared.path) { EMPTIED } else { LOST };
+        if lost {
+            tracing::warn!(path = %self.shared.path.display(), "the record of calls {why}: it goes on in a new file, and keys of earlier calls are unknown now");
+            self.shared.condition.begun_anew(why);
         }
-        if self.connection.is_some() {
-            tracing::warn!(path = %self.shared.path.display(), "the record of calls was moved or deleted: it goes on in a new file");
+        if why == LOST {
+            self.shared.is_now(None);
         }
-        self.identity = None;
-        self.replace("it was moved or deleted")
+        self.replace(why)
     }
 
     /// Opens the file anew; what is damaged is moved aside.
@@ -202,9 +228,11 @@ impl Writer {
         self.connection = None;
         self.rows.forget();
         self.durable = None;
-        let opened = reopen(&self.shared.path, &self.shared.owners, self.identity, reason)?;
+        let Shared { path, owners, .. } = &*self.shared;
+        owners.stay(path).map_err(|error| StoreError::unusable(path, error.to_string()))?;
+        let opened = reopen(path, owners, self.shared.identity(), reason)?;
         self.connection = Some(opened.connection);
-        self.identity = opened.identity;
+        self.shared.is_now(opened.identity);
         if let Some(moved) = opened.moved_aside {
             self.shared.condition.moved(moved);
         }
@@ -227,6 +255,9 @@ impl Writer {
     }
 
     fn sweep(&mut self) {
+        if let Err(error) = self.follow_file() {
+            self.shared.condition.failed(&reason(&error));
+        }
         let Some(connection) = &mut self.connection else {
             self.sweep_at = Instant::now() + SWEEP_EVERY;
             return;
@@ -237,6 +268,20 @@ impl Writer {
         match swept {
             Ok(_) => self.prune(0),
             Err(error) => self.not_removed(&error),
+        }
+        // Where nothing was written for a while, nobody waits for this.
+        if !more && (self.forgets.get() || self.shared.condition.batches() == self.log_seen) {
+            self.empty_log();
+        }
+        self.log_seen = self.shared.condition.batches();
+    }
+
+    /// Takes out of the log what was deleted from the file.
+    fn empty_log(&mut self) {
+        let Some(connection) = &self.connection else { return };
+        match empty_log(connection) {
+            Ok(()) => self.forgets.set(false),
+            Err(error) => tracing::debug!(%error, "the record's log could not be emptied"),
         }
     }
 
@@ -257,6 +302,7 @@ fn transact(
     connection: &mut Connection,
     rows: &mut Rows,
     shared: &Shared,
+    forgets: &Cell<bool>,
     batch: &[Box<Row>],
     acts: &mut [Box<dyn Act>],
 ) -> rusqlite::Result<u64> {
@@ -269,6 +315,7 @@ fn transact(
             owners: &shared.owners,
             keep: &shared.keep,
             now: unix_now(),
+            forgets,
         };
         match kept::keep_beside(&place, row) {
             Err(error) if is_fatal(&error) => return Err(error),
@@ -284,6 +331,7 @@ fn transact(
             owners: &shared.owners,
             keep: &shared.keep,
             now: unix_now(),
+            forgets,
         };
         match act.act(&mut place) {
             Ok(()) => savepoint.commit()?,
@@ -303,6 +351,6 @@ fn transact(
 fn reason(error: &StoreError) -> String {
     match error {
         StoreError::Unusable { reason, .. } => reason.clone(),
-        StoreError::Newer { .. } | StoreError::Closed => error.to_string(),
+        StoreError::Newer { .. } | StoreError::Late | StoreError::Closed => error.to_string(),
     }
 }

@@ -73,7 +73,7 @@ pub(crate) fn measure(repetitions: usize) -> io::Result<Record> {
         })?);
         record.stats.push(time(&runtime, &path, async |store| {
             let params =
-                CallsStatsParams { plugin: None, since: Some(UnixMillis(now().0 - 20 * 86_400_000)) };
+                CallsStatsParams { since: Some(UnixMillis(now().0 - 20 * 86_400_000)), ..CallsStatsParams::default() };
             let stats = store.stats(&params).await.map_err(io::Error::other)?;
             expect(stats.len() == 40, "an operation is missing")
         })?);

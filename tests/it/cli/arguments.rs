@@ -72,6 +72,11 @@ fn arguments_are_read_from_stdin() {
     }
     assert_eq!(call(&["text=@-"], "from a pipe").expect(0).json()["data"]["text"], "from a pipe");
     assert_eq!(call(&["more:=@-"], "{\"a\":1}").expect(0).json()["data"]["more"], json!({"a": 1}));
+    for words in [&["--json", "-"][..], &["@-"], &["text=@-"]] {
+        let words = [&["--output", "json", "call", "mirror.typed"], words].concat();
+        let refused = sandbox.plugd_with_stdin(&words, b"{\"text\": \"\xff\"}").expect(3).json();
+        assert_eq!(refused["error"]["code"], 2002, "bytes that are no text: {words:?}: {refused:#}");
+    }
     daemon.stop();
 }
 

@@ -161,6 +161,9 @@ fn a_single_executable_is_called_again_rather_than_carried_on() {
     let call = ["call", "./plugins/files/main.py", "wipe", "count=3"];
     let told = sandbox.plugd(&call).expect(8);
     assert!(told.stderr.contains("--yes") && !told.stderr.contains("plugd answer"), "{told:?}");
+    let told = sandbox.plugd(&[&["--output", "json"], &call[..]].concat()).expect(8).json();
+    let pending = told["pending"].as_object().unwrap_or_else(|| panic!("it waits: {told:#}"));
+    assert!(!pending.contains_key("token") && !pending.contains_key("expires"), "{told:#}");
     sandbox.plugd(&[&call[..], &["--yes"]].concat()).expect(0);
     let explained = sandbox.json(&[&call[..], &["--explain"]].concat());
     assert_eq!(explained["source"]["kind"], "embedded", "{explained:#}");

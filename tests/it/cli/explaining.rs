@@ -22,6 +22,24 @@ fn mail() -> Sandbox {
     sandbox
 }
 
+#[test]
+fn a_masked_value_that_is_changed_is_not_told_to_be_as_it_is() {
+    let sandbox = Sandbox::new("");
+    let definitions = r#"
+OPERATIONS = [{"name": "login", "input_schema": {"type": "object",
+    "properties": {"code": {"type": "integer", "x-sensitive": True}, "user": {"type": "string"}},
+    "required": ["code", "user"]}}]
+"#;
+    sandbox.configure(&sandbox.python("sec", definitions));
+    let explained =
+        |code: &str| sandbox.plugd(&["call", "sec.login", "user=a", code, "--explain"]).expect(0).stdout;
+    let changed = explained("code=四千七百一十一");
+    assert!(changed.contains("a masked value read as its declared type"), "{changed}");
+    assert!(!changed.contains("as they are") && !changed.contains("4711"), "{changed}");
+    let same = explained("code:=4711");
+    assert!(same.contains("the plugin gets them as they are"), "{same}");
+}
+
 /// Row T11: which plugin would run, and why, before and after.
 #[test]
 fn r_t11_a_call_is_explained_and_not_run() {

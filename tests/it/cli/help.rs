@@ -63,6 +63,25 @@ fn every_command_has_help_and_the_program_names_every_command() {
     assert!(version.starts_with("plugd 0."), "{version}");
 }
 
+/// What is prose is broken where the next word does not fit, and nowhere else.
+#[test]
+fn help_texts_are_wrapped_once() {
+    const WIDTH: usize = 100;
+    let sandbox = Sandbox::new("");
+    for command in COMMANDS {
+        let help = sandbox.plugd(&[command, "--help"]).expect(0).stdout;
+        let lines: Vec<&str> = help.lines().skip_while(|line| *line != "Global options:").collect();
+        for pair in lines.windows(2) {
+            let is_prose = |line: &str| line.starts_with(char::is_alphanumeric) && !line.ends_with(':');
+            if is_prose(pair[0]) && is_prose(pair[1]) {
+                let next = pair[1].split(' ').next().unwrap_or_default();
+                let length = pair[0].chars().count() + 1 + next.chars().count();
+                assert!(length > WIDTH, "{command}: {:?} is broken before {next:?}", pair[0]);
+            }
+        }
+    }
+}
+
 #[test]
 fn completions_are_made_for_each_shell() {
     let sandbox = Sandbox::new("");

@@ -19,10 +19,12 @@ def handle(operation, arguments, params):
     progress(params, 3, "nearly")
     if arguments.get("fail"):
         raise Failure("it broke")
+    if operation == "rows":
+        return {"data": list(range(30000))}
     return {"data": {"made": 4}, "summary": "4 made"}
 
 OPERATIONS = [{"name": name, "input_schema": {"type": "object", "properties": {"fail": {"type": "boolean"}}},
-    "long_running": name == "build"} for name in ("build", "short")]
+    "long_running": name != "short"} for name in ("build", "short", "rows")]
 MANIFEST = {"features": {"concurrency": 8, "cancel": True}}
 "#;
 
@@ -138,6 +140,16 @@ fn how_far_a_job_is_is_drawn_while_it_is_waited_for_and_ctrl_c_ends_only_that() 
     let daemon = sandbox.serve();
     let id = begin(&daemon, &[]);
     eventually("it tells how far it is", || job(&daemon, &id)["progress"]["done"] == 2.0);
+    // One document all the same.
+    let json = ["--output", "json", "jobs", "wait", &id];
+    let (code, stdout) = Terminal::run(&sandbox, &json, &[("50 %", 0.0, "\u{3}")]).end();
+    let document: Value = serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{error}: {stdout}"));
+    assert_eq!(
+        (code, &document["status"], &document["meta"]["call_id"]),
+        (130, &json!("pending"), &json!(id)),
+        "{document:#}"
+    );
+    sandbox.write("terminal/screen", "");
     let wait = ["--output", "data", "jobs", "wait", &id];
     let (code, _) = Terminal::run(&sandbox, &wait, &[("50 %", 0.0, "\u{3}")]).end();
     assert_eq!(code, 130);
@@ -153,5 +165,51 @@ fn how_far_a_job_is_is_drawn_while_it_is_waited_for_and_ctrl_c_ends_only_that() 
     sandbox.write("plugins/work/go", "");
     assert_eq!(terminal.data(), json!({"made": 4}));
     expect_bar(&sandbox.read("terminal/screen"));
+    daemon.stop();
+}
+
+#[test]
+fn scripts_get_all_of_a_job_they_waited_for_unless_they_want_pages() {
+    let sandbox = worker();
+    let daemon = sandbox.serve();
+    sandbox.write("plugins/work/go", "");
+    let begun = daemon.json(&["call", "work.rows"]);
+    let id = begun["meta"]["call_id"].as_str().expect("an id");
+    let length = |value: &Value| value.as_array().map(Vec::len);
+    for _ in 0..2 {
+        let data = daemon.plugd(&["--output", "data", "jobs", "wait", id]).expect(0);
+        assert_eq!((length(&data.json()), data.stderr.as_str()), (Some(30_000), ""));
+    }
+    let whole = daemon.json(&["jobs", "wait", id]);
+    assert_eq!((length(&whole["data"]), &whole["page"]), (Some(30_000), &Value::Null));
+    let page = daemon.json(&["jobs", "wait", id, "--page"]);
+    assert!(length(&page["data"]).is_some_and(|length| length < 30_000), "{:#}", page["page"]);
+    assert_eq!(page["page"]["total"], 30_000, "{:#}", page["page"]);
+    let text = daemon.plugd(&["jobs", "wait", id]).expect(0).stdout;
+    assert!(text.contains("plugd result "), "people get pages: {text}");
+    let text = daemon.plugd(&["jobs", "wait", id, "--whole"]).expect(0).stdout;
+    assert!(!text.contains("plugd result "), "{text}");
+    daemon.plugd(&["jobs", "wait", id, "--whole", "--page"]).expect(2);
+    daemon.stop();
+    let data = sandbox.plugd(&["--output", "data", "jobs", "wait", id]).expect(0);
+    assert_eq!(length(&data.json()), Some(30_000), "without a daemon, too");
+}
+
+#[test]
+fn where_only_data_is_printed_a_job_is_named_beside_it() {
+    let sandbox = worker();
+    let daemon = sandbox.serve();
+    let begun = daemon.plugd(&["--output", "data", "--quiet", "call", "work.build"]).expect(0);
+    assert_eq!(begun.stdout, "");
+    let jobs = daemon.json(&["jobs"]);
+    let id = jobs["jobs"][0]["call_id"].as_str().unwrap_or_else(|| panic!("{jobs:#}"));
+    let (said, command) = begun.stderr.split_once('\n').expect("two lines");
+    assert!(said.contains("runs in the background"), "{begun:?}");
+    assert!(
+        command.trim().starts_with("plugd --config ") && command.trim().ends_with(&format!("jobs wait {id}")),
+        "it can be pasted: {begun:?}"
+    );
+    sandbox.write("plugins/work/go", "");
+    daemon.plugd(&["--output", "data", "jobs", "wait", id]).expect(0);
     daemon.stop();
 }

@@ -283,6 +283,8 @@ fn the_graph_is_drawn_in_three_ways_and_told_in_one_document() {
     let dot = daemon.plugd(&["graph", "--format", "dot"]).expect(0).stdout;
     assert!(dot.starts_with("digraph") && dot.contains("\"upper\" -> \"base\""), "{dot}");
     let document = daemon.json(&["graph"]);
+    let data = daemon.plugd(&["--output", "data", "graph", "--format", "dot"]).expect(0);
+    assert_eq!(data.json(), document, "a program gets JSON");
     assert_eq!(
         (&document["edges"][0]["from"], &document["edges"][0]["to"]),
         (&json!("upper"), &json!("base"))

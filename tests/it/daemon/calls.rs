@@ -96,7 +96,12 @@ async fn a_job_and_a_page_are_asked_for_by_the_calls_id() {
     let begun = client.call(&CallParams::new("shop.build")).await.expect("a result");
     assert_eq!(begun.status, Status::Pending, "{begun:?}");
     let call_id = begun.meta.call_id.expect("an id");
-    let wait = |timeout_ms| JobsWaitParams { call_id: call_id.clone(), timeout_ms: Some(timeout_ms) };
+    let wait = |timeout_ms| JobsWaitParams {
+        call_id: call_id.clone(),
+        timeout_ms: Some(timeout_ms),
+        whole: false,
+        caller: None,
+    };
     assert_eq!(client.jobs_wait(&wait(50)).await.expect("a result").status, Status::Pending);
     // Whoever waits and goes away does not end it.
     let impatient = daemon.client().await;
@@ -106,13 +111,19 @@ async fn a_job_and_a_page_are_asked_for_by_the_calls_id() {
     sandbox.write("plugins/shop/go", "");
     let ended = client.jobs_wait(&wait(60_000)).await.expect("a result");
     assert_eq!((ended.status, ended.meta.call_id.as_ref()), (Status::Ok, Some(&call_id)), "{ended:?}");
-    let detail = client.call_detail(&CallsShowParams { call_id }).await.expect("it is recorded");
+    let detail = client.call_detail(&CallsShowParams { call_id, caller: None }).await.expect("it is recorded");
     assert_eq!(detail.call.status, Status::Ok);
 
     let list = client.call(&CallParams::new("shop.list")).await.expect("a result");
     let page = list.page.expect("it is large");
     assert_eq!((page.offset, page.total), (0, 1000));
-    let next = ResultParams { reference: page.reference, pointer: None, offset: page.next, limit: Some(2) };
+    let next = ResultParams {
+        reference: page.reference,
+        pointer: None,
+        offset: page.next,
+        limit: Some(2),
+        caller: None,
+    };
     let report = client.result(&next).await.expect("it is kept");
     let expected = format!("[{}, {}]", page.count, page.count + 1).replace(' ', "");
     assert_eq!(report.data.get().replace(' ', ""), expected);

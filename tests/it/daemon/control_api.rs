@@ -92,6 +92,11 @@ fn a_post_calls_an_operation() {
     assert_eq!(failed["result"]["error"]["code"], 1003, "a failed call is a result: {failed:#}");
     let unknown = request(&sandbox, "status", json!({"plugin": "nobody"}));
     assert_eq!(unknown["error"]["data"]["code"], 1002, "{unknown:#}");
+    // Of a call that has ended the command line makes an error, 1005.
+    let ended = answer["result"]["meta"]["call_id"].as_str().expect("an id");
+    let cancelled = request(&sandbox, "cancel", json!({"call_id": ended}));
+    assert_eq!(cancelled["result"], json!({"call_id": ended, "cancelled": false}), "{cancelled:#}");
+    assert_eq!(daemon.plugd(&["--output", "json", "cancel", ended]).expect(4).json()["error"]["code"], 1005);
     daemon.stop();
 }
 
@@ -137,6 +142,54 @@ fn a_malformed_request_is_a_json_rpc_error_that_names_the_mistake() {
     }
     let (_, answer) = post(&sandbox, "{\"jsonrpc\":");
     assert_eq!(answer["error"]["code"], -32700, "{answer:#}");
+    daemon.stop();
+}
+
+/// As the documentation says it: which bodies are none, by the HTTP status and the error's number.
+#[test]
+fn a_body_that_is_no_request_says_so_whatever_its_status() {
+    let sandbox = echo();
+    let daemon = sandbox.serve();
+    for (body, status, code) in [
+        ("5", "400", -32700),
+        ("\"x\"", "400", -32700),
+        ("null", "400", -32700),
+        ("", "400", -32700),
+        ("{", "200", -32700),
+        ("{\"a\":", "200", -32700),
+        ("[1", "200", -32700),
+        ("{\"id\":3}", "200", -32600),
+    ] {
+        let (line, answer) = post(&sandbox, body);
+        assert!(line.contains(&format!(" {status} ")), "{body:?}: {line}");
+        assert_eq!(answer["error"]["code"], code, "{body:?}: {answer:#}");
+    }
+    daemon.stop();
+}
+
+#[test]
+fn null_is_an_id_and_what_is_no_id_makes_a_notification() {
+    let sandbox = echo();
+    let daemon = sandbox.serve();
+    let ask = |id: &str| {
+        let id = if id.is_empty() { String::new() } else { format!("\"id\":{id},") };
+        let body = format!(
+            "{{\"jsonrpc\":\"2.0\",{id}\"method\":\"call\",\"params\":{{\"operation\":\"fp.echo\"}}}}"
+        );
+        post(&sandbox, &body).1
+    };
+    let answer = ask("null");
+    assert_eq!((&answer["id"], &answer["result"]["status"]), (&Value::Null, &json!("ok")), "{answer:#}");
+    for none in ["", "-1", "1.5", "18446744073709551616"] {
+        assert_eq!(ask(none), Value::Null, "{none}");
+    }
+    // Beside the call with an id, nothing was carried out.
+    let calls = || request(&sandbox, "calls", json!({}))["result"]["calls"].as_array().map_or(0, Vec::len);
+    plugd_tests::eventually("it is recorded", || calls() == 1);
+    // One request of many in a body.
+    let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"graph"},{"jsonrpc":"2.0","id":2,"method":"nothing"}]"#;
+    let (_, answers) = post(&sandbox, batch);
+    assert_eq!(answers.as_array().map(Vec::len), Some(2), "{answers:#}");
     daemon.stop();
 }
 

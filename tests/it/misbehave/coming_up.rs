@@ -96,6 +96,23 @@ fn one_whose_manifest_is_none_is_disabled() {
 }
 
 #[test]
+fn one_whose_answer_to_describe_is_no_answer_is_told_at_once() {
+    let unusable = "its answer to describe is unusable";
+    check(&["--wrong-describe=string-id"], "", "disabled", &[unusable, "expected 1, got \"1\""]);
+    check(&["--wrong-describe=float-id"], "", "disabled", &[unusable, "expected 1, got 1.0"]);
+    check(&["--wrong-describe=no-jsonrpc"], "", "disabled", &[unusable, "expected \"jsonrpc\": \"2.0\""]);
+    check(&["--wrong-describe=broken"], "", "disabled", &[unusable, "not JSON"]);
+    check(&["--wrong-describe=error-text"], "", "disabled", &[unusable, "\"error\" must be an object"]);
+}
+
+#[test]
+fn one_that_never_answers_describe_is_told_what_was_wrong_with_its_first_line() {
+    let limit = "describe_timeout = \"2s\"\n";
+    let reason = ["no describe answer in 2 s", "\"protocol\":1,} (not JSON: "];
+    check(&["--wrong-describe=broken-without-id"], limit, "backoff", &reason);
+}
+
+#[test]
 fn one_that_gives_back_what_it_is_sent_is_no_plugin() {
     check(&["--echo"], "", "disabled", &["gives back what it is sent"]);
 }

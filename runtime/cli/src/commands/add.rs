@@ -17,9 +17,9 @@ use crate::render;
 /// Add a plugin, or restore one that was removed
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Takes an executable, a folder with a plugin.toml (which is read once, now), a program on PATH, or the
-name of a plugin that was removed. It is kept, and there again when plugd starts anew. Ends by showing
-what each operation is called by models. Exits 6 if it cannot be described, or an operation cannot
+Takes an executable, a folder with a plugin.toml (which is read once, now), a program on PATH, or the \
+name of a plugin that was removed. It is kept, and there again when plugd starts anew. Ends by showing \
+what each operation is called by models. Exits 6 if it cannot be described, or an operation cannot \
 be called; it stays added. Works with and without a daemon.
 
 Examples:
@@ -85,7 +85,12 @@ fn place(context: &Context) -> Option<String> {
     let found = Config::find(context.global.config.as_deref()).file;
     let found = found.map(|file| std::path::absolute(&file).unwrap_or(file));
     Some(match found {
-        Some(file) => format!("to the configuration {}", file.display()),
+        Some(file) => {
+            let file = file.display();
+            format!(
+                "to the configuration {file}: the file stays as it is, `plugd list` shows what remembers it"
+            )
+        }
         None => "to your own configuration: no config file was found from here (--config FILE names one)"
             .to_owned(),
     })
@@ -104,7 +109,7 @@ fn params(args: Args) -> Result<AddParams, Failure> {
     let (stem, mut plugin) = if is_path {
         by_path(Path::new(word), &args.args)?
     } else if bare {
-        let name = PluginName::new(word).map_err(|error| Failure::usage(error.to_string()))?;
+        let name = PluginName::new(word).map_err(|error| Failure::unfit(error.to_string()))?;
         return Ok(AddParams { name, plugin: Map::new() });
     } else {
         (word.to_owned(), table(word, &args.args, Path::new("."))?)
@@ -134,7 +139,7 @@ fn params(args: Args) -> Result<AddParams, Failure> {
     let name = match args.name {
         Some(name) => name,
         None => PluginName::new(&stem)
-            .map_err(|error| Failure::usage(format!("{error}: give it another one with --name")))?,
+            .map_err(|error| Failure::unfit(format!("{error}: give it another one with --name")))?,
     };
     Ok(AddParams { name, plugin })
 }
@@ -142,7 +147,7 @@ fn params(args: Args) -> Result<AddParams, Failure> {
 /// An executable, or a folder with a plugin.toml, under the name that its path suggests.
 pub(super) fn of_path(path: &Path) -> Result<AddParams, Failure> {
     let (stem, plugin) = by_path(path, &[])?;
-    let name = PluginName::new(&stem).map_err(|error| Failure::usage(error.to_string()))?;
+    let name = PluginName::new(&stem).map_err(|error| Failure::unfit(error.to_string()))?;
     Ok(AddParams { name, plugin })
 }
 
@@ -150,20 +155,20 @@ pub(super) fn of_path(path: &Path) -> Result<AddParams, Failure> {
 fn by_path(path: &Path, args: &[String]) -> Result<(String, Map<String, Value>), Failure> {
     let full = std::path::absolute(path)
         .and_then(|full| full.metadata().map(|metadata| (full, metadata)))
-        .map_err(|error| Failure::usage(format!("cannot add {}: {error}", path.display())));
+        .map_err(|error| Failure::unfit(format!("cannot use {}: {error}", path.display())));
     let (full, metadata) = full?;
     // `.` and `..` have no name of their own.
     let named =
         if full.file_name().is_some() { full.clone() } else { full.canonicalize().unwrap_or_default() };
     if metadata.is_dir() {
         if !args.is_empty() {
-            return Err(Failure::usage(format!(
+            return Err(Failure::unfit(format!(
                 "{} is a folder: its plugin.toml says which arguments its program gets",
                 path.display()
             )));
         }
         if !full.join("plugin.toml").exists() {
-            return Err(Failure::usage(format!(
+            return Err(Failure::unfit(format!(
                 "{0} is a folder without a plugin.toml: name the program in it, or write one",
                 path.display()
             )));
@@ -172,15 +177,15 @@ fn by_path(path: &Path, args: &[String]) -> Result<(String, Map<String, Value>),
         return Ok((name, folder_as_written(&full)?));
     }
     if named.file_name().is_some_and(|name| name == "plugin.toml") {
-        return Err(Failure::usage(format!(
-            "{0} is no program: add the folder that it lies in",
+        return Err(Failure::unfit(format!(
+            "{0} is no program: name the folder that it lies in",
             path.display()
         )));
     }
     if metadata.permissions().mode() & 0o111 == 0 {
         let shown = path.display();
-        return Err(Failure::usage(format!(
-            "{shown} is not executable: `chmod +x {shown}`, or name its interpreter: \
+        return Err(Failure::unfit(format!(
+            "{shown} is not executable: `chmod +x {shown}`, or add it by its interpreter: \
              `plugd add python3 --name NAME -- {shown}`"
         )));
     }
@@ -197,7 +202,7 @@ fn table(program: &str, args: &[String], cwd: &Path) -> Result<Map<String, Value
 
 fn absolute(path: &Path) -> Result<String, Failure> {
     let full = std::path::absolute(path)
-        .map_err(|error| Failure::usage(format!("cannot use {}: {error}", path.display())))?;
+        .map_err(|error| Failure::unfit(format!("cannot use {}: {error}", path.display())))?;
     Ok(full.components().collect::<PathBuf>().to_string_lossy().into_owned())
 }
 
@@ -262,7 +267,7 @@ mod tests {
         let text = "command = [\"./run\"]\nenv = { A = \"1\", B = false }\ntimeout = \"2s\"\n";
         std::fs::write(folder.join("plugin.toml"), text).unwrap();
         let error = read(&[folder.join("plugin.toml").to_str().unwrap()]).unwrap_err().error.message;
-        assert!(error.ends_with("plugin.toml is no program: add the folder that it lies in"), "{error}");
+        assert!(error.ends_with("plugin.toml is no program: name the folder that it lies in"), "{error}");
         let added = read(&[path, "--env", "C=3"]).unwrap();
         assert_eq!(added.name.as_str(), "mailbox");
         let expected = json!({
@@ -284,7 +289,7 @@ mod tests {
     #[test]
     fn what_cannot_be_meant_is_said_at_once() {
         for (words, expected) in [
-            (&["./no-such-file"][..], "cannot add ./no-such-file: "),
+            (&["./no-such-file"][..], "cannot use ./no-such-file: "),
             (&["sh", "--env", "A"], "--env A: expected NAME=VALUE"),
             (&["sh", "--config-json", "[1]"], "--config-json: expected a JSON object"),
             (&["a b"], "\"a b\" is not a plugin name"),

@@ -14,8 +14,8 @@ use crate::runtime::Runtime;
 /// Answer what a call asks
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A call that waits for an answer shows its token; `plugd events` has it, too. One that stopped with
-exit code 8 gave a token: it is carried on, and this ends as the call would have. A token is good for
+A call that waits for an answer shows its token; `plugd events` has it, too. One that stopped with \
+exit code 8 gave a token: it is carried on, and this ends as the call would have. A token is good for \
 one answer, and for a time: exits 4 otherwise, and 3 where the answer does not fit. A no exits 7.
 
 Examples:
@@ -36,7 +36,7 @@ pub(crate) struct Args {
     #[arg(long, short)]
     yes: bool,
     /// Say no, or give no answer; a plugin that asked is told so
-    #[arg(long, visible_alias = "no", conflicts_with_all = ["words", "json", "yes"])]
+    #[arg(long = "no", visible_alias = "decline", conflicts_with_all = ["words", "json", "yes"])]
     decline: bool,
     /// Ask nothing else at this terminal
     #[arg(long)]
@@ -47,7 +47,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let (declined, may_ask) = (args.decline, !args.no_ask);
     let given = Given::of(&args)?;
     let runtime = context.runtime(Opening::OnDemand).await?;
-    let params = match given.params(args, &runtime).await {
+    let params = match given.params(args, &runtime, context.global.caller.clone()).await {
         Ok(params) => params,
         Err(failure) => {
             runtime.finish().await;
@@ -61,8 +61,10 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
         Some(Ok(AnswerReport { call_id, result: Some(result) })) => {
             let background = result.status == Status::Pending && matches!(runtime, Runtime::Embedded { .. });
             // A job of an engine in this process would end with it.
-            let result =
-                if background { jobs::until_its_end(&call_id, None, &runtime).await? } else { result };
+            let result = match background {
+                true => jobs::until_its_end(&jobs::wanted(call_id, false, context), None, &runtime).await?,
+                false => result,
+            };
             let code = result.exit_code();
             show(&result, runtime, context).await.map(|()| code)
         }
@@ -107,7 +109,7 @@ impl Given {
         match args.words.as_slice() {
             [] if args.json.is_none() => match args.decline || args.yes {
                 true => Ok(Given::Nothing),
-                false => Err(Failure::usage("no answer: expected a value, name=value, --yes or --decline")),
+                false => Err(Failure::usage("no answer: expected a value, name=value, --yes or --no")),
             },
             [value] if args.json.is_none() && !value.contains('=') && !value.starts_with('@') => {
                 Ok(Given::One(value.clone()))
@@ -116,14 +118,23 @@ impl Given {
         }
     }
 
-    async fn params(self, args: Args, runtime: &Runtime) -> Result<AnswerParams, Failure> {
-        let mut params =
-            AnswerParams { decline: args.decline, confirm: args.yes, ..AnswerParams::new(args.token) };
+    async fn params(
+        self,
+        args: Args,
+        runtime: &Runtime,
+        caller: Option<String>,
+    ) -> Result<AnswerParams, Failure> {
+        let mut params = AnswerParams {
+            decline: args.decline,
+            confirm: args.yes,
+            caller: caller.clone(),
+            ..AnswerParams::new(args.token)
+        };
         match self {
             Given::Nothing => {}
             Given::One(value) => params.answer = Some(value.into()),
             Given::Named(arguments) => {
-                let json = arguments.fetch(runtime).await?.into_json(None)?;
+                let json = arguments.fetch(runtime, caller.as_deref()).await?.into_json(None)?;
                 params.answers = serde_json::from_str(json.get())
                     .map_err(|error| Failure::unreadable_arguments(error.to_string()))?;
             }
@@ -155,6 +166,11 @@ mod tests {
         for alone in ["--decline", "--no", "--yes"] {
             assert!(matches!(read(&[alone]), Ok(Given::Nothing)), "{alone}");
         }
-        assert_eq!(read(&[]).unwrap_err().exit, 2);
+        let nothing = read(&[]).unwrap_err();
+        assert_eq!(nothing.exit, 2);
+        assert!(nothing.error.message.ends_with("--yes or --no"), "{}", nothing.error.message);
+        let both = ["answer", "t", "--yes", "--no"];
+        let both = Line::try_parse_from(both).map(|_| ()).unwrap_err().to_string();
+        assert!(both.contains("'--no'") && !both.contains("--decline"), "{both}");
     }
 }

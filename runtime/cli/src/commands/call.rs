@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use plugd_daemon::client::CONNECT_TIMEOUT;
 use plugd_engine::Opening;
 use plugd_protocol::control::{CallParams, DescribeParams};
-use plugd_protocol::{OperationId, Status};
+use plugd_protocol::{CallResult, OperationId, Status};
 use serde_json::value::RawValue;
 
 use crate::arguments::Arguments;
@@ -29,7 +29,7 @@ Arguments:
   --json        the same as text, from @file, or from stdin with -
   @call:ID/pointer, in place of a file, is a part of an earlier call's result
 
-What is missing, and what destroys something, is asked at a terminal. Elsewhere the call stops with
+What is missing, and what destroys something, is asked at a terminal. Elsewhere the call stops with \
 exit code 8 and a token: `plugd answer` carries it on, --yes agrees beforehand.
 
 Examples:
@@ -105,10 +105,22 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let ended = attend(&runtime, !args.no_ask, context, async |reach| {
         runtime.call(CallParams { can_ask: reach.can_ask, ..params }, reach.asker).await
     });
-    let (result, code) = attend::result_of(ended.await, operation);
+    let (mut result, code) = attend::result_of(ended.await, operation);
+    if args.target.contains('/') {
+        point_past_logs(&mut result, &args.target);
+    }
     let shown = attend::show(&result, context);
     attend::finish(&result, runtime, context).await;
     shown.map(|()| code)
+}
+
+/// A plugin without any configuration has no log that `plugd logs` could show.
+fn point_past_logs(result: &mut CallResult, path: &str) {
+    let Some(error) = &mut result.error else { return };
+    if error.hint.as_deref().is_some_and(|hint| hint.contains("`plugd logs")) {
+        error.hint =
+            Some(format!("no log is kept of a path: after `plugd add {path}`, `plugd logs` has one"));
+    }
 }
 
 /// What the call would do.
@@ -155,8 +167,8 @@ async fn params(
     context: &Context,
 ) -> Result<CallParams, Failure> {
     let asked = Instant::now();
-    let arguments = arguments.fetch(runtime).await?;
     let caller = context.global.caller.clone();
+    let arguments = arguments.fetch(runtime, caller.as_deref()).await?;
     let schema = match arguments.need_schema() {
         true => {
             let params = DescribeParams { caller: caller.clone(), ..DescribeParams::new(operation) };

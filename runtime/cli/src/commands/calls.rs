@@ -17,7 +17,7 @@ use crate::runtime::Runtime;
 /// What was called, by whom, and how it went
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Times are such as 1h or 2days ago, a day as 2024-12-15, or a moment as 2024-12-15T08:00:00Z, in UTC.
+Times are such as 1h or 2days ago, a day as 2024-12-15, or a moment as 2024-12-15T08:00:00Z, in UTC. \
 Works with and without a daemon.
 
 Examples:
@@ -119,12 +119,14 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
 }
 
 async fn show(args: Args, runtime: &Runtime, context: &Context) -> Result<(), Failure> {
+    let as_caller = context.global.caller.clone();
     if let Some(Action::Show { id }) = args.action {
-        let detail = runtime.call_detail(&CallsShowParams { call_id: CallId::new(id) }).await?;
+        let detail =
+            runtime.call_detail(&CallsShowParams { call_id: CallId::new(id), caller: as_caller }).await?;
         return context.output.report(&detail, |paint| render::call_detail(&detail, paint));
     }
     if args.stats {
-        let params = CallsStatsParams { plugin: args.plugin, since: args.since };
+        let params = CallsStatsParams { plugin: args.plugin, since: args.since, caller: as_caller };
         let report = runtime.calls_stats(&params).await?;
         return context.output.report(&report, |paint| render::calls_stats(&report, paint));
     }
@@ -137,6 +139,7 @@ async fn show(args: Args, runtime: &Runtime, context: &Context) -> Result<(), Fa
         since: args.since,
         until: args.until,
         limit: args.limit,
+        as_caller,
     };
     let report = runtime.calls(&params).await?;
     context.output.report(&report, |paint| render::calls(&report, paint))

@@ -4,7 +4,7 @@ use plugd_protocol::control::{
     CallParams, CheckReport, CheckedOperation, CheckedPlugin, DescribeParams, Description, Exported,
     LintParams, ListParams, PluginState, Tried,
 };
-use plugd_protocol::manifest::Confirm;
+use plugd_protocol::manifest::{Confirm, TIMEOUT_MS_MAX};
 use plugd_protocol::{Operation, PluginName};
 use serde_json::Value;
 
@@ -19,9 +19,9 @@ use crate::trial;
 /// Whether plugins can be used: their names, sizes, arguments and failures
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Describes plugins and says of each operation how it is found, how it is filled and how it fails, and
-what its declaration could say better. Nothing is called but with --run. Without a name, the configuration and every
-plugin in it are looked at. Works with and without a daemon. Exits 6 if something that is declared
+Describes plugins and says of each operation how it is found, how it is filled and how it fails, and \
+what its declaration could say better. Nothing is called but with --run. Without a name, the configuration and every \
+plugin in it are looked at. Works with and without a daemon. Exits 6 if something that is declared \
 cannot be called, 2 if the configuration is wrong.
 
 Examples:
@@ -73,6 +73,12 @@ async fn look_at(
             None => Vec::new(),
         };
         let mut operations = operations(&description);
+        for checked in operations.iter_mut().filter(|checked| !checked.exported.found_by.is_empty()) {
+            // Its times are also those of the configuration.
+            if let Ok(explained) = runtime.explain(CallParams::new(&*checked.exported.id)).await {
+                checked.timeout_ms = Some(explained.timeout_ms);
+            }
+        }
         if args.run {
             try_out(&mut operations, &description, runtime).await?;
         }
@@ -95,7 +101,7 @@ async fn try_out(
             (None | Some(false), _) => nothing("not called: it is not declared read-only".to_owned()),
             (Some(true), Err(name)) => nothing(format!("not called: {name} is required and has no example")),
             (Some(true), Ok(arguments)) => {
-                let params = CallParams { whole: true, ..CallParams::new(&*checked.exported.id) };
+                let params = CallParams { whole: true, wait: true, ..CallParams::new(&*checked.exported.id) };
                 let params = params
                     .arguments(&arguments.to_string())
                     .map_err(|error| Failure::internal(error.to_string()))?;
@@ -154,9 +160,11 @@ fn operations(description: &Description) -> Vec<CheckedOperation> {
             examples: Vec::new(),
             required: Vec::new(),
             optional: Vec::new(),
+            within: Vec::new(),
             confirmed: false,
             retried: false,
             timeout_ms: None,
+            background: false,
             tried: None,
         },
     });
@@ -165,8 +173,7 @@ fn operations(description: &Description) -> Vec<CheckedOperation> {
 
 fn checked(exported: Exported, operation: &Operation) -> CheckedOperation {
     let schema: Value = serde_json::from_str(operation.input_schema.get()).unwrap_or_default();
-    let listed = schema.get("required").and_then(Value::as_array).into_iter().flatten();
-    let required: Vec<String> = listed.filter_map(Value::as_str).map(str::to_owned).collect();
+    let required: Vec<String> = required(&schema).map(str::to_owned).collect();
     let all = schema.get("properties").and_then(Value::as_object).into_iter().flatten().map(|(name, _)| name);
     let effects = &operation.effects;
     CheckedOperation {
@@ -174,13 +181,38 @@ fn checked(exported: Exported, operation: &Operation) -> CheckedOperation {
         examples: operation.examples.clone(),
         optional: all.filter(|name| !required.contains(name)).cloned().collect(),
         required,
+        within: within(&schema),
         confirmed: match operation.confirm {
             Confirm::Always => true,
             Confirm::Auto => effects.destructive == Some(true),
             Confirm::Never => false,
         },
         retried: effects.idempotent == Some(true) || effects.read_only == Some(true),
-        timeout_ms: operation.timeout_ms,
+        timeout_ms: operation.timeout_ms.map(|time| time.min(TIMEOUT_MS_MAX)),
+        background: operation.long_running,
         tried: None,
     }
+}
+
+fn required(schema: &Value) -> impl Iterator<Item = &str> {
+    schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// What must be given within objects, where those are given: `owner.mail`.
+fn within(schema: &Value) -> Vec<String> {
+    /// Of deeper objects nobody reads it.
+    const DEPTH_MAX: usize = 4;
+    let mut found = Vec::new();
+    let mut open = vec![(String::new(), schema, 0)];
+    while let Some((path, object, depth)) = open.pop() {
+        if depth > 0 {
+            found.extend(required(object).map(|name| format!("{path}{name}")));
+        }
+        let properties = object.get("properties").and_then(Value::as_object).into_iter().flatten();
+        for (name, property) in properties.filter(|_| depth < DEPTH_MAX) {
+            open.push((format!("{path}{name}."), trial::referred(property, schema), depth + 1));
+        }
+    }
+    found.sort_unstable();
+    found
 }

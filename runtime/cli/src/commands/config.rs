@@ -1,11 +1,9 @@
 //! `plugd config`: checks, shows and describes the config file.
 
-use plugd_protocol::CallError;
-use plugd_protocol::error::ErrorKind;
 use serde_json::{Value, json};
 
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::failure::{Failure, invalid_config};
 use crate::render;
 
 /// Check, show or describe the config file
@@ -49,7 +47,7 @@ fn check(context: &Context) -> Result<(), Failure> {
     if !problems.is_empty() {
         let hint =
             "what runs does not need these mended to go on; the plugins named will not run as they are";
-        return Err(CallError::new(ErrorKind::InvalidConfig, problems.join("\n")).hint(hint).into());
+        return Err(invalid_config(problems.join("\n")).hint(hint).into());
     }
     let file = config.file.as_deref().map(|file| file.display().to_string());
     let searched: Vec<String> = config.searched.iter().map(|file| file.display().to_string()).collect();

@@ -12,7 +12,7 @@ use crate::render;
 /// Let plugins no longer be used, whatever their files say
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Ends their processes: they are listed as disabled, and calls to them are refused. Outlives the daemon.
+Ends their processes: they are listed as disabled, and calls to them are refused. Outlives the daemon. \
 Works with and without one.
 
 Examples:

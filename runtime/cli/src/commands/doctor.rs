@@ -20,8 +20,8 @@ const PLUGD_UNWELL: u8 = 9;
 /// What is wrong, why, and what to do about it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Looks at the configuration, the folders, the daemon and every plugin, and starts none. Works with and
-without a daemon. Exits 0 if nothing is wrong, 6 if a plugin does not work, 9 if plugd itself does not;
+Looks at the configuration, the folders, the daemon and every plugin, and starts none. Works with and \
+without a daemon. Exits 0 if nothing is wrong, 6 if a plugin does not work, 9 if plugd itself does not; \
 what only should be known is a warning, and changes nothing about that.
 
 Examples:
@@ -72,13 +72,8 @@ async fn examine(
             error @ (ConnectError::Io { .. } | ConnectError::Refused { .. } | ConnectError::Silent { .. }),
         ) => {
             let mut report = without_daemon(settings.config, params).await?;
-            report.findings.push(Finding {
-                hint: Some(
-                    "its owner, or whoever may read and write it, can use it; --socket names another"
-                        .to_owned(),
-                ),
-                ..about(Severity::Problem, error.to_string())
-            });
+            let Failure { error, .. } = error.into();
+            report.findings.push(Finding { hint: error.hint, ..about(Severity::Problem, error.message) });
             Ok(report)
         }
     }

@@ -4,7 +4,6 @@ use plugd_engine::Opening;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output::Format;
 use crate::render;
 
 /// Who requires whom
@@ -23,8 +22,9 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let runtime = context.runtime(Opening::Everything).await?;
     let shown = match runtime.graph().await {
-        Ok(report) if context.output.format == Format::Json => context.output.document(&report),
-        Ok(report) => context.output.text(&render::graph::draw(&report, args.format, context.output.paint())),
+        Ok(report) => {
+            context.output.report(&report, |paint| render::graph::draw(&report, args.format, paint))
+        }
         Err(failure) => Err(failure),
     };
     runtime.finish().await;

@@ -4,12 +4,14 @@ use std::time::{Duration, Instant};
 
 use plugd_engine::Opening;
 use plugd_protocol::control::{Event, EventsParams, JobProgress, JobsParams, JobsReport, JobsWaitParams};
+use plugd_protocol::result::Meta;
 use plugd_protocol::{CallId, CallResult, Status};
 
 use super::cancel;
 use crate::attend::{self, INTERRUPTED};
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::output::Format;
 use crate::progress::Bar;
 use crate::render;
 use crate::runtime::{Runtime, interrupted};
@@ -17,7 +19,7 @@ use crate::runtime::{Runtime, interrupted};
 /// Calls that run in the background
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A long-running operation is called without waiting for it: the call ends at once, and its id is the
+A long-running operation is called without waiting for it: the call ends at once, and its id is the \
 job's. Jobs run in the daemon; how they ended is kept, and shown without one, too.
 
 Examples:
@@ -37,7 +39,7 @@ pub(crate) struct Args {
 enum Action {
     /// Wait for the end of a job, and show its result as `plugd call` would
     #[command(after_help = "\
-Ends with the exit code that the call itself would have had; 5 if it still runs after --timeout.
+Ends with the exit code that the call itself would have had; 5 if it still runs after --timeout. \
 Ctrl-C ends the waiting, not the job.
 
 Examples:
@@ -49,6 +51,12 @@ Examples:
         /// How long to wait at most, such as 30s or 10m; to its end unless said
         #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
         timeout: Option<Duration>,
+        /// The whole result, however large; so it is under --output json and data
+        #[arg(long)]
+        whole: bool,
+        /// A large result page by page, also under --output json and data
+        #[arg(long, conflicts_with = "whole")]
+        page: bool,
     },
     /// Stop a job
     #[command(after_help = "\
@@ -74,11 +82,16 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
             return Err(Failure::usage("--running is about all jobs, and this about one"));
         }
         Some(Action::Cancel { id }) => return cancel::stop(CallId::new(id), context).await,
-        Some(Action::Wait { id, timeout }) => return wait(CallId::new(id), timeout, context).await,
+        Some(Action::Wait { id, timeout, whole, page }) => {
+            let mut params = wanted(CallId::new(id), page, context);
+            params.whole |= whole;
+            return wait(params, timeout, context).await;
+        }
         None => {}
     }
     let runtime = context.runtime(Opening::OnDemand).await?;
-    let shown = match runtime.jobs(&JobsParams { running: args.running }).await {
+    let params = JobsParams { running: args.running, caller: context.global.caller.clone() };
+    let shown = match runtime.jobs(&params).await {
         Ok(report) => context.output.report(&report, |paint| render::jobs(&report, args.running, paint)),
         Err(failure) => Err(failure),
     };
@@ -86,11 +99,17 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     shown.map(|()| 0)
 }
 
-async fn wait(call_id: CallId, timeout: Option<Duration>, context: &Context) -> Result<u8, Failure> {
+/// What is asked for of a job: its result whole for scripts, unless they want pages.
+pub(super) fn wanted(call_id: CallId, page: bool, context: &Context) -> JobsWaitParams {
+    let whole = !page && context.output.format != Format::Text;
+    JobsWaitParams { call_id, timeout_ms: None, whole, caller: context.global.caller.clone() }
+}
+
+async fn wait(params: JobsWaitParams, timeout: Option<Duration>, context: &Context) -> Result<u8, Failure> {
     let runtime = context.runtime(Opening::OnDemand).await?;
     let ends = timeout.map(|timeout| Instant::now() + timeout);
     let ended = {
-        let watched = watch(&call_id, &runtime, Bar::new(context.output.quiet));
+        let watched = watch(&params, &runtime, Bar::new(context.output.quiet));
         let interruption = async {
             if !interrupted().await {
                 std::future::pending::<()>().await;
@@ -98,17 +117,20 @@ async fn wait(call_id: CallId, timeout: Option<Duration>, context: &Context) -> 
         };
         tokio::select! {
             biased;
-            ended = until_its_end(&call_id, ends, &runtime) => Some(ended),
+            ended = until_its_end(&params, ends, &runtime) => Some(ended),
             () = watched => None,
             () = interruption => None,
         }
     };
     let Some(ended) = ended else {
         runtime.finish().await;
-        let id = render::visible_line(call_id.as_str());
+        let id = render::visible_line(params.call_id.as_str());
         context
             .output
             .note(&format!("the job goes on: `{}`", context.command_line(&format!("jobs wait {id}"))));
+        if context.output.format == Format::Json {
+            context.output.document(&goes_on(&params.call_id))?;
+        }
         return Ok(INTERRUPTED);
     };
     let (result, code) = match ended {
@@ -123,9 +145,23 @@ async fn wait(call_id: CallId, timeout: Option<Duration>, context: &Context) -> 
     shown.map(|()| code)
 }
 
+/// The result of a job that is waited for no more.
+fn goes_on(call_id: &CallId) -> CallResult {
+    CallResult {
+        status: Status::Pending,
+        data: None,
+        summary: Some(format!("the wait was interrupted; the job goes on as {call_id}")),
+        error: None,
+        next_actions: Vec::new(),
+        pending: None,
+        page: None,
+        meta: Meta { call_id: Some(call_id.clone()), ..Meta::default() },
+    }
+}
+
 /// Waits until the job has ended, or the time is over: then its result is `pending`.
 pub(super) async fn until_its_end(
-    call_id: &CallId,
+    params: &JobsWaitParams,
     ends: Option<Instant>,
     runtime: &Runtime,
 ) -> Result<CallResult, Failure> {
@@ -133,7 +169,7 @@ pub(super) async fn until_its_end(
         let left = ends.map(|ends| ends.saturating_duration_since(Instant::now()));
         let now = left.map_or(WAIT_AT_ONCE, |left| left.min(WAIT_AT_ONCE));
         let timeout_ms = Some(u64::try_from(now.as_millis()).unwrap_or(u64::MAX));
-        let result = runtime.jobs_wait(&JobsWaitParams { call_id: call_id.clone(), timeout_ms }).await?;
+        let result = runtime.jobs_wait(&JobsWaitParams { timeout_ms, ..params.clone() }).await?;
         if result.status != Status::Pending || left.is_some_and(|left| left <= WAIT_AT_ONCE) {
             return Ok(result);
         }
@@ -141,11 +177,13 @@ pub(super) async fn until_its_end(
 }
 
 /// Draws how far the job is; never ends by itself.
-async fn watch(call_id: &CallId, runtime: &Runtime, mut bar: Bar) {
+async fn watch(params: &JobsWaitParams, runtime: &Runtime, mut bar: Bar) {
     if let (true, Runtime::Daemon(client)) = (bar.is_on(), runtime) {
         // Followed before it is asked for, so that nothing falls between the two.
         let following = client.follow_events(&EventsParams::default()).await;
-        let known = runtime.jobs(&JobsParams::default()).await.unwrap_or(JobsReport { jobs: Vec::new() });
+        let call_id = &params.call_id;
+        let all = JobsParams { caller: params.caller.clone(), ..JobsParams::default() };
+        let known = runtime.jobs(&all).await.unwrap_or(JobsReport { jobs: Vec::new() });
         let job = known.jobs.into_iter().find(|job| job.call_id == *call_id);
         let what = job.as_ref().map_or_else(|| call_id.to_string(), |job| job.operation.to_string());
         if let Some(progress) = job.and_then(|job| job.progress) {

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use plugd_engine::Opening;
 use plugd_engine::config::{Config, Environment, Found};
-use plugd_protocol::PluginName;
 use plugd_protocol::control::{AddParams, LintParams};
+use plugd_protocol::{OperationId, PluginName};
 
 use super::add;
 use crate::context::Context;
@@ -19,8 +19,8 @@ const FOUND: u8 = 1;
 /// What declarations could say better to models
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Reads what plugins declare as what it is, an instruction to a model, in English or Chinese. Nothing
-is called. Overlaps are looked for among all plugins that are enabled. Works with and without a
+Reads what plugins declare as what it is, an instruction to a model, in English or Chinese. Nothing \
+is called. Overlaps are looked for among all plugins that are enabled. Works with and without a \
 daemon. Exits 0 if nothing was found, 1 otherwise. docs/lint.md has every rule.
 
 Examples:
@@ -63,8 +63,14 @@ impl Targets {
         };
         let (paths, names): (Vec<&String>, Vec<&String>) = words.iter().partition(is_path);
         if paths.is_empty() {
-            let name =
-                |word: &&String| PluginName::new(word).map_err(|error| Failure::usage(error.to_string()));
+            let name = |word: &&String| {
+                PluginName::new(word).map_err(|error| match OperationId::parse(word) {
+                    Ok(id) => {
+                        Failure::unfit(format!("{word} is an operation: name its plugin, {}", id.plugin))
+                    }
+                    Err(_) => Failure::unfit(error.to_string()),
+                })
+            };
             return Ok(Targets::Plugins(names.iter().map(name).collect::<Result<_, _>>()?));
         }
         if let Some(name) = names.first() {
@@ -112,8 +118,9 @@ mod tests {
         assert!(matches!(read(&[]), Ok(Targets::Plugins(names)) if names.is_empty()));
         assert!(matches!(read(&["desk", "meteo"]), Ok(Targets::Plugins(names)) if names.len() == 2));
         for (words, expected) in [
-            (&["./nowhere.py"][..], "cannot add ./nowhere.py"),
+            (&["./nowhere.py"][..], "cannot use ./nowhere.py"),
             (&["desk", "./x.py"], "desk is a plugin and ./x.py a path"),
+            (&["lib.search"], "lib.search is an operation: name its plugin, lib"),
             (&["a b"], "\"a b\" is not a plugin name"),
         ] {
             let Err(failure) = read(words) else { panic!("{words:?}") };

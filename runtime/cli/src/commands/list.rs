@@ -12,7 +12,7 @@ use crate::render;
 /// The plugins and operations there are
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Shows where each plugin came from, and where was looked when there is none. Works with and
+Shows where each plugin came from, and where was looked when there is none. Works with and \
 without a daemon.
 
 Examples:

@@ -12,9 +12,9 @@ use crate::render;
 /// Apply the config file, or take up one plugin anew
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Without a name only what changed is touched. A configuration that cannot be read, or an empty file,
-changes nothing. It waits until what is taken up is described, and up where it is to be. Exits 6 where
-that failed: a plugin whose new run fails goes on as it was. One with on_change = \"manual\" is left
+Without a name only what changed is touched. A configuration that cannot be read, or an empty file, \
+changes nothing. It waits until what is taken up is described, and up where it is to be. Exits 6 where \
+that failed: a plugin whose new run fails goes on as it was. One with on_change = \"manual\" is left \
 alone on purpose: `plugd restart` applies what changed.
 
 Examples:

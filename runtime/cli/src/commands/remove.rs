@@ -13,7 +13,7 @@ use crate::render;
 /// Take plugins away
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Ends their processes. A plugin that was added is forgotten. One that is configured stays in its file and
+Ends their processes. A plugin that was added is forgotten. One that is configured stays in its file and \
 is as good as not there; `plugd add NAME` restores it. Works with and without a daemon.
 
 Examples:

@@ -13,7 +13,7 @@ use crate::runtime::Runtime;
 /// Read a result that is kept
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A result too large to be shown at once is kept for a while, and what is shown names its reference,
+A result too large to be shown at once is kept for a while, and what is shown names its reference, \
 which is its call's id. Works with and without a daemon. Exits 4 if nothing is kept under it.
 
 Examples:
@@ -50,7 +50,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let runtime = context.runtime(Opening::OnDemand).await?;
     let shown = match (args.all, context.output.format) {
         (true, Format::Text | Format::Data) => all(&runtime, &reference, context).await,
-        (true, Format::Json) => match whole(&runtime, &reference).await {
+        (true, Format::Json) => match whole(&runtime, &reference, context.global.caller.as_deref()).await {
             Ok(report) => context.output.document(&report),
             Err(failure) => Err(failure),
         },
@@ -60,6 +60,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
                 pointer: reference.pointer,
                 offset: args.offset,
                 limit: args.limit,
+                caller: context.global.caller.clone(),
             };
             page(&runtime, &params, context).await
         }
@@ -79,7 +80,7 @@ async fn page(runtime: &Runtime, params: &ResultParams, context: &Context) -> Re
 
 /// Writes all of it, never holding more than a page.
 async fn all(runtime: &Runtime, reference: &Reference, context: &Context) -> Result<(), Failure> {
-    let mut pages = Pages::of(runtime, reference);
+    let mut pages = Pages::of(runtime, reference, context.global.caller.as_deref());
     while let Some(piece) = pages.next().await? {
         context.output.piece(&piece.text)?;
         if context.output.is_closed() {

@@ -12,7 +12,7 @@ use crate::runtime::prepare_for_plugins;
 /// Keep plugins running and answer on the control socket
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Stays in the foreground until SIGTERM, Ctrl-C or `plugd shutdown`, which are graceful; a second
+Stays in the foreground until SIGTERM, Ctrl-C or `plugd shutdown`, which are graceful; a second \
 one skips the graces. SIGHUP applies the config file.
 
 Examples:
@@ -54,7 +54,10 @@ async fn serve(detached: bool, context: &Context) -> Result<u8, Failure> {
     let path = context.global.socket.clone().unwrap_or_else(|| settings.socket());
     let limits = settings.limits();
     // The socket comes first: a second daemon must not touch a plugin before it is refused.
-    let socket = ControlSocket::bind(&path)?.with_state(&settings.config.state_dir)?;
+    let state_dir = &settings.config.state_dir;
+    let of_state_dir = |error| Failure::bind(error, true);
+    let bound = ControlSocket::bind(&path).map_err(|error| Failure::bind(error, path.starts_with(state_dir)))?;
+    let socket = bound.with_state(state_dir).map_err(of_state_dir)?;
     let mut signals = Signals::catch()
         .map_err(|error| Failure::environment(format!("cannot catch signals: {error}"), "try again"))?;
     let engine = tokio::select! {

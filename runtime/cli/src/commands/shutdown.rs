@@ -7,7 +7,7 @@ use crate::render;
 /// Stop every plugin and the daemon
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Returns when all plugins are down and the socket is free. Calls in flight may end first; a
+Returns when all plugins are down and the socket is free. Calls in flight may end first; a \
 second `plugd shutdown`, or SIGTERM to the daemon, skips that grace.
 
 Examples:

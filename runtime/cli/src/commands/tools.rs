@@ -12,8 +12,8 @@ use crate::render;
 /// What models are offered, in the form of each of them
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-With --for, stdout is the JSON array that a program hands to the model; `plugd call` takes the names
-in it as they are. What cannot run is not offered. Works with and without a daemon. Exits 4 if there
+With --for, stdout is the JSON array that a program hands to the model; `plugd call` takes the names \
+in it as they are. What cannot run is not offered. Works with and without a daemon. Exits 4 if there \
 is no such tool or category, 6 if the tool's plugin is down.
 
 Examples:

@@ -84,6 +84,10 @@ pub(crate) fn reloaded(report: &ReloadReport, kept: &[PluginStatus]) -> String {
             let _ = writeln!(out, "failed: {name}: {}", visible_line(reason));
         }
     }
+    for table in &report.next_start {
+        let table = visible_line(table);
+        let _ = writeln!(out, "[{table}] changed: that waits until plugd is started anew");
+    }
     let _ = writeln!(out, "{} unchanged; configuration {}", report.unchanged.len(), report.config_generation);
     out
 }

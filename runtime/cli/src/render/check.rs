@@ -69,7 +69,7 @@ pub(super) fn exported(exported: &Exported, paint: Paint) -> String {
 fn found(operation: &CheckedOperation) -> String {
     let mut told = format!("as {}", operation.exported.found_by.join(", "));
     match operation.examples.as_slice() {
-        [] => told.push_str("; no example says when"),
+        [] => told.push_str("; it declares no examples"),
         [first, ..] => {
             let examples = count(u64::try_from(operation.examples.len()).unwrap_or(u64::MAX), "example");
             let _ = write!(told, "; by {examples}, such as “{}”", visible_line(first));
@@ -80,14 +80,19 @@ fn found(operation: &CheckedOperation) -> String {
 
 fn filled(operation: &CheckedOperation) -> String {
     let names = |names: &[String]| names.iter().map(|name| visible_line(name)).collect::<Vec<_>>().join(", ");
-    match (operation.required.as_slice(), operation.optional.as_slice()) {
-        ([], []) => "nothing is needed".to_owned(),
-        ([], optional) => format!("nothing is needed, {} may be given", names(optional)),
-        (required, []) => format!("{} must be given, or is asked for", names(required)),
-        (required, optional) => {
-            format!("{} must be given, or is asked for; {} may be given", names(required), names(optional))
-        }
+    let must = |required: &[String]| match required {
+        [] => "nothing is needed".to_owned(),
+        [only] => format!("{} must be given, or is asked for", visible_line(only)),
+        several => format!("{} must be given, or are asked for", names(several)),
+    };
+    let mut told = must(&operation.required);
+    if !operation.optional.is_empty() {
+        let _ = write!(told, "; {} may be given", names(&operation.optional));
     }
+    if !operation.within.is_empty() {
+        let _ = write!(told, "; within them {} must be given", names(&operation.within));
+    }
+    told
 }
 
 fn fails(operation: &CheckedOperation) -> String {
@@ -95,10 +100,11 @@ fn fails(operation: &CheckedOperation) -> String {
         Some(time) => humantime::format_duration(Duration::from_millis(time)).to_string(),
         None => "the configured time".to_owned(),
     };
+    let job = if operation.background { "; runs in the background, as a job" } else { "" };
     let retried =
         if operation.retried { "tried again once after a crash" } else { "never tried again by itself" };
     let confirmed = if operation.confirmed { "; runs only once a person agrees" } else { "" };
-    format!("after {time}, or in its own words; {retried}{confirmed}")
+    format!("after {time}, or in its own words; {retried}{confirmed}{job}")
 }
 
 fn outcome(tried: &Tried, paint: Paint) -> String {
@@ -127,7 +133,7 @@ mod tests {
                 "operations": [
                     {"id": "t.one", "name": "t__one", "description": "", "bytes": 12, "found_by": ["t.one", "t__one"],
                      "examples": ["do\u{1b} it"], "required": ["id"], "optional": ["unit"], "confirmed": true,
-                     "retried": false, "timeout_ms": 5000,
+                     "retried": false, "timeout_ms": 5000, "background": true, "within": ["unit.name"],
                      "tried": {"arguments": {"id": 1}, "answered": true, "remarks": ["its data is empty"]}},
                     {"id": "t.badName", "description": "", "bytes": 0, "found_by": [], "unreachable": "no",
                      "confirmed": false, "retried": false},
@@ -138,8 +144,10 @@ mod tests {
         .unwrap();
         let expected = "problem: plugin x: its program is gone\nt 1.0  idle\n  t.one  t__one  12 bytes\n    \
             found: as t.one, t__one; by 1 example, such as “do\\u{1b} it”\n    \
-            filled: id must be given, or is asked for; unit may be given\n    \
-            fails: after 5s, or in its own words; never tried again by itself; runs only once a person agrees\n    \
+            filled: id must be given, or is asked for; unit may be given; \
+            within them unit.name must be given\n    \
+            fails: after 5s, or in its own words; never tried again by itself; runs only once a person agrees; \
+            runs in the background, as a job\n    \
             tried: with {\"id\":1}: its data is empty\n  \
             t.badName  cannot be called: no\nnot all of it can be called\n";
         assert_eq!(checked(&report, Paint::never()), expected);

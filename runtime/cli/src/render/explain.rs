@@ -8,7 +8,7 @@ use plugd_protocol::control::{Confirmation, Explanation, KeyPlan};
 use super::json::pretty;
 use super::report::{error, problem, source};
 use super::schema::effects;
-use super::text::{Paint, visible_line, wire_name};
+use super::text::{Paint, in_one_line, visible_line, wire_name};
 
 /// What would run, with what, and what comes before it.
 pub(crate) fn explanation(report: &Explanation, paint: Paint) -> String {
@@ -77,7 +77,10 @@ fn arguments(report: &Explanation) -> String {
     let given = report.given.get();
     let mut out = format!("given\n{}", laid_out(given));
     match &report.arguments {
-        Some(last) if last.get() == given => out.push_str("the plugin gets them as they are\n"),
+        Some(_) if report.unchanged => out.push_str("the plugin gets them as they are\n"),
+        Some(last) if last.get() == given => {
+            out.push_str("the plugin gets the same with a masked value read as its declared type\n")
+        }
         Some(last) => {
             let _ = write!(out, "the plugin gets\n{}", laid_out(last.get()));
         }
@@ -87,7 +90,7 @@ fn arguments(report: &Explanation) -> String {
         let _ = writeln!(out, "wrong: {}", problem(wrong));
     }
     for question in &report.missing {
-        let (name, prompt) = (visible_line(&question.name), visible_line(&question.prompt));
+        let (name, prompt) = (visible_line(&question.name), in_one_line(&question.prompt));
         let _ = writeln!(out, "missing: {name}: {prompt}");
     }
     out

@@ -27,5 +27,5 @@ pub(crate) use lint::lint;
 pub(crate) use report::{description, error, event, list, log_entry};
 pub(crate) use result::{pending, result, result_page};
 pub(crate) use status::{plugin_status, started, status, stopped};
-pub(crate) use text::{Paint, visible, visible_line};
+pub(crate) use text::{Paint, in_one_line, visible, visible_line};
 pub(crate) use tools::{ToolsAsked, not_offered, tools};

@@ -3,10 +3,10 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use plugd_protocol::CallError;
 use plugd_protocol::control::{Description, Event, ListReport, LogEntry, PluginListing, PluginState, Source};
 use plugd_protocol::error::ArgumentProblem;
 use plugd_protocol::plugin::LogLevel;
+use plugd_protocol::{CallError, Outcome};
 
 use super::table::{Cell, table};
 use super::text::{Paint, time, visible, visible_line, wire_name};
@@ -32,13 +32,22 @@ pub(crate) fn error(error: &CallError, paint: Paint) -> String {
     if let Some(hint) = &error.hint {
         let _ = writeln!(out, "  {} {}", paint.dim("hint:"), visible_line(hint));
     }
+    if error.retryable {
+        let told = match error.outcome {
+            Outcome::NotRun | Outcome::Completed => "the same call may succeed later",
+            Outcome::Unknown => "the same call may succeed later; whether this one took effect is not known",
+        };
+        let _ = writeln!(out, "  retryable: {told}");
+    }
     out
 }
 
 /// One thing wrong with arguments, on one line.
 pub(super) fn problem(detail: &ArgumentProblem) -> String {
     let place = if detail.path.is_empty() { "the arguments" } else { &detail.path };
-    let mut line = format!("{}: expected {}", visible_line(place), visible_line(&detail.expected));
+    // Otherwise whoever reads it looks for what is wrong with a value that is not there.
+    let missing = if detail.problem == "required" && detail.got.is_none() { "missing, " } else { "" };
+    let mut line = format!("{}: {missing}expected {}", visible_line(place), visible_line(&detail.expected));
     if let Some(got) = &detail.got {
         let _ = write!(line, ", got {}", visible_line(got));
     }
@@ -165,14 +174,17 @@ pub(crate) fn description(report: &Description, paint: Paint) -> String {
             let _ = writeln!(out, "{}", paint.dim(&told));
         }
     }
+    if !report.quarantined.is_empty() {
+        out.push('\n');
+    }
     for bad in &report.quarantined {
         let line = format!("not offered: {}: {}", visible_line(&bad.name), visible_line(&bad.reason));
-        let _ = writeln!(out, "\n{}", paint.red(&line));
+        let _ = writeln!(out, "{}", paint.red(&line));
     }
     out
 }
 
-/// A log entry on one line.
+/// A log entry: further lines, such as a stack's, are indented, so that none can pass for an entry.
 pub(crate) fn log_entry(entry: &LogEntry, paint: Paint) -> String {
     let level = wire_name(&entry.level);
     let level = match entry.level {
@@ -183,12 +195,8 @@ pub(crate) fn log_entry(entry: &LogEntry, paint: Paint) -> String {
     let stream = wire_name(&entry.stream);
     let call =
         entry.call_id.as_ref().map(|id| format!(" [{}]", visible_line(id.as_str()))).unwrap_or_default();
-    format!(
-        "{at} {}#{} {stream} {level}{call} {}\n",
-        entry.plugin,
-        entry.generation,
-        visible_line(&entry.text)
-    )
+    let text = visible(entry.text.trim_end_matches('\n')).replace('\n', "\n    ");
+    format!("{at} {}#{} {stream} {level}{call} {text}\n", entry.plugin, entry.generation)
 }
 
 /// An event on one line.
@@ -255,6 +263,15 @@ mod tests {
     }
 
     #[test]
+    fn an_error_that_may_pass_says_so() {
+        let mut error = CallError::new(ErrorKind::PluginError, "the desk is closed");
+        assert!(!super::error(&error, Paint::never()).contains("retryable"));
+        error.retryable = true;
+        let text = super::error(&error, Paint::never());
+        assert!(text.ends_with("\n  retryable: the same call may succeed later\n"), "{text}");
+    }
+
+    #[test]
     fn an_empty_list_says_where_was_looked() {
         let report = ListReport {
             plugins: Vec::new(),
@@ -273,6 +290,6 @@ mod tests {
         }))
         .unwrap();
         let line = log_entry(&entry, Paint::never());
-        assert_eq!(line, "1970-01-01T00:00:00.000Z p#1 stderr info \\u{1b}]0;owned\\u{7}\\u{a}fake line\n");
+        assert_eq!(line, "1970-01-01T00:00:00.000Z p#1 stderr info \\u{1b}]0;owned\\u{7}\n    fake line\n");
     }
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::json::pretty;
 use super::table::{Cell, table};
-use super::text::{Paint, until, visible, visible_line};
+use super::text::{Paint, in_one_line, until, visible, visible_line};
 use super::value::Layers;
 use crate::ask;
 
@@ -40,9 +40,11 @@ pub(crate) fn result(result: &CallResult, paint: Paint) -> String {
         let _ = writeln!(out, "  plugd jobs wait {id}");
     }
     for next in &result.next_actions {
-        let operation = next.operation.as_deref().unwrap_or("next");
-        let description = next.description.as_deref().unwrap_or_default();
-        let _ = writeln!(out, "→ {}: {}", visible_line(operation), visible_line(description));
+        let operation = visible_line(next.operation.as_deref().unwrap_or("next"));
+        let _ = match &next.description {
+            Some(description) => writeln!(out, "→ {operation}: {}", visible_line(description)),
+            None => writeln!(out, "→ {operation}"),
+        };
     }
     if let Some(from) = earlier(result) {
         let _ = writeln!(out, "{}", paint.dim(&from));
@@ -116,7 +118,7 @@ pub(crate) fn pending(
             vec![
                 Cell::painted(&format!("  {name}"), format!("  {}", paint.bold(&name))),
                 visible_line(&expected).into_owned().into(),
-                visible_line(&question.prompt).into_owned().into(),
+                in_one_line(&question.prompt).into(),
             ]
         })
         .collect();
@@ -128,8 +130,8 @@ pub(crate) fn pending(
         let _ = writeln!(out, "  {} {}", paint.dim("hint:"), visible_line(instead));
         return out;
     }
-    let token = visible_line(&pending.token);
-    let until = until(pending.expires);
+    let (Some(token), Some(expires)) = (&pending.token, pending.expires) else { return out };
+    let (token, until) = (visible_line(token), until(expires));
     if pending.questions.is_empty() {
         let (yes, no) = (line(&format!("answer {token} --yes")), line(&format!("answer {token} --no")));
         let _ = writeln!(
@@ -181,6 +183,13 @@ mod tests {
     }
 
     #[test]
+    fn what_to_do_next_is_said_with_or_without_a_description() {
+        let next = json!([{"operation": "t.one"}, {"operation": "t.two", "description": "now"}]);
+        let told = read(json!({"status": "ok", "data": 1, "meta": meta(), "next_actions": next}));
+        assert_eq!(result(&told, Paint::never()), "1\n→ t.one\n→ t.two: now\n");
+    }
+
+    #[test]
     fn a_job_and_an_earlier_answer_are_told() {
         let job = read(json!({"status": "pending", "meta": meta()}));
         assert_eq!(result(&job, Paint::never()), "job c-1 runs in the background\n  plugd jobs wait c-1\n");
@@ -202,7 +211,7 @@ mod tests {
             pending(&waits, None, Paint::never(), |rest| format!("plugd {rest}"))
         };
         let text = waits(
-            json!([{"name": "id", "prompt": "The ticket's number"},
+            json!([{"name": "id", "prompt": "The ticket's\nnumber"},
                 {"name": "days", "prompt": "For how long", "schema": {"type": "integer"}}]),
             Value::Null,
         );

@@ -4,7 +4,7 @@ use plugd_protocol::manifest::Effects;
 use serde_json::Value;
 
 use super::table::{Cell, table};
-use super::text::{Paint, visible_line};
+use super::text::{Paint, in_one_line, visible_line};
 
 /// A line for each argument: name, type, whether it must be given, what it is.
 pub(super) fn arguments(schema: &str, paint: Paint) -> String {
@@ -30,7 +30,7 @@ pub(super) fn arguments(schema: &str, paint: Paint) -> String {
                 Cell::painted(&format!("    {name}"), format!("    {}", paint.bold(&name))),
                 kind(property).into(),
                 need.into(),
-                visible_line(description).into_owned().into(),
+                in_one_line(description).into(),
             ]
         })
         .collect();
@@ -71,10 +71,9 @@ mod tests {
 
     #[test]
     fn arguments_are_listed_with_type_need_and_meaning() {
-        let schema = r#"{"properties":{"city":{"type":"string","description":"Where"},
+        let schema = r#"{"properties":{"city":{"type":"string","description":"Where\n  it is"},
             "unit":{"enum":["C","F"],"default":"C"}},"required":["city"]}"#;
-        let expected =
-            "  arguments:\n    city  string       required  Where\n    unit  \"C\"|\"F\"=\"C\"  optional\n";
+        let expected = "  arguments:\n    city  string       required  Where it is\n    unit  \"C\"|\"F\"=\"C\"  optional\n";
         assert_eq!(arguments(schema, Paint::never()), expected);
     }
 

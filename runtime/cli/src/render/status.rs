@@ -53,6 +53,9 @@ fn daemon(daemon: &DaemonStatus) -> String {
     if let Some(reason) = &daemon.not_recorded {
         let _ = writeln!(out, "calls are not recorded: {}", visible_line(reason));
     }
+    if let Some(reason) = &daemon.record_begun_anew {
+        let _ = writeln!(out, "the record was begun anew: {}", visible_line(reason));
+    }
     out.push('\n');
     out
 }

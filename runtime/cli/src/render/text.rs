@@ -67,6 +67,12 @@ pub(crate) fn visible_line(text: &str) -> Cow<'_, str> {
     escape(text, is_active)
 }
 
+/// A description, which its author may have written over several lines, on one: the rest as [`visible_line`].
+pub(crate) fn in_one_line(text: &str) -> String {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    visible_line(&lines.collect::<Vec<_>>().join(" ")).into_owned()
+}
+
 fn escape(text: &str, active: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.chars().any(&active) {
         return Cow::Borrowed(text);
@@ -123,6 +129,7 @@ mod tests {
         assert_eq!(visible("\u{1b}[2Jbye\r\u{202e}evil\u{9b}"), "\\u{1b}[2Jbye\\u{d}\\u{202e}evil\\u{9b}");
         assert_eq!(visible("two\nlines\tand 三"), "two\nlines\tand 三");
         assert_eq!(visible_line("two\nlines"), "two\\u{a}lines");
+        assert_eq!(in_one_line("two\r\n lines\n\n\u{1b}[2J\rx"), "two lines \\u{1b}[2J\\u{d}x");
     }
 
     #[test]

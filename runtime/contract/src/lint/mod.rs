@@ -3,12 +3,15 @@
 //! [`operation`] looks at one declaration alone, [`overlaps`] at several together. Texts may be English or
 //! Chinese. Nothing here keeps an operation from being offered.
 
+mod members;
 mod overlap;
 mod parameters;
 mod rule;
 mod text;
 mod words;
+mod written;
 
+pub use members::manifest;
 pub use overlap::{OVERLAPS_MAX, overlaps};
 pub use rule::Rule;
 
@@ -51,6 +54,7 @@ pub fn operation(id: &OperationId, operation: &Operation) -> Vec<LintFinding> {
     praise(&mut declared);
     parameters::look_at(&mut declared);
     effects(&mut declared);
+    written::look_at(&mut declared);
     declared.findings
 }
 

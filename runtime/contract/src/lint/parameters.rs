@@ -9,7 +9,7 @@ use super::{Declared, Rule};
 use crate::document::{Document, Located, pointer_segment};
 
 /// More schemas of one operation are not looked at.
-const SCHEMAS_MAX: usize = 2_000;
+pub(super) const SCHEMAS_MAX: usize = 2_000;
 
 /// Last words of names of identifiers.
 const IDENTIFIERS: &[&str] =
@@ -62,13 +62,13 @@ pub(super) fn look_at(declared: &mut Declared<'_>) {
 
 /// A schema, and where it stands in the declaration.
 #[derive(Clone)]
-struct Place<'a> {
-    at: Located<'a>,
-    path: String,
+pub(super) struct Place<'a> {
+    pub(super) at: Located<'a>,
+    pub(super) path: String,
 }
 
 impl<'a> Place<'a> {
-    fn below(&self, value: &'a Value, steps: &[&str]) -> Place<'a> {
+    pub(super) fn below(&self, value: &'a Value, steps: &[&str]) -> Place<'a> {
         let mut path = self.path.clone();
         for step in steps {
             path.push('/');

@@ -46,6 +46,14 @@ rules! {
     EnumWithoutExample = "enum_without_example", hint: "say in the description what the values mean, or add an example or a default";
     /// A parameter is required although it has a default.
     RequiredWithDefault = "required_with_default", hint: "take it out of required: what has a default need not be given";
+    /// A name is required that nobody declared.
+    RequiredUndeclared = "required_undeclared", hint: "declare it under properties, or write the name in required as it stands there";
+    /// A default is refused by its own schema.
+    DefaultDoesNotFit = "default_does_not_fit", hint: "write a default that its schema allows, as JSON and not as text, or leave it out";
+    /// A member has a name that nothing goes by.
+    UnknownMember = "unknown_member", hint: "write the name that is meant, or take the member out: it has no effect; a name of your own begins with x-";
+    /// A setting is written and has no effect beside the others.
+    SettingWithoutEffect = "setting_without_effect", hint: "take it out, or declare what it depends on";
     /// It changes something, and nothing says when it must not be used.
     EffectsWithoutLimits = "effects_without_limits", hint: "say in when_not_to_use what it must not be used for: limits prevent more misuse than any praise";
     /// It does not declare whether it changes anything.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use plugd_contract::{Contract, Prepared};
+use plugd_contract::{Contract, KEY_TWICE, Prepared};
 use plugd_protocol::CallError;
 use plugd_protocol::Status;
 use plugd_protocol::control::Stage;
@@ -153,13 +153,13 @@ impl Engine {
         error.details = problems(operation.contract()?, &known);
         let names = questions.iter().map(|question| format!("{}=…", question.name));
         let names = names.collect::<Vec<_>>().join(" ");
-        let (token, expires) = self.keep(trail, operation, &known, WaitsFor::Input).await;
-        if self.can_be_carried_on(operation) {
-            error =
-                error.hint(format!("give them with `plugd answer {token} {names}`, or call again with them"));
-        } else {
-            error = error.hint("call again with them");
-        }
+        let (token, expires) = self.keep(trail, operation, &known, WaitsFor::Input).await.unzip();
+        let error = match &token {
+            Some(token) => {
+                error.hint(format!("give them with `plugd answer {token} {names}`, or call again with them"))
+            }
+            None => error.hint("call again with them"),
+        };
         let pending = Pending { token, expires, prompt, questions, arguments: None };
         Ok(Stopped::Waits(Box::new(Waits { status: Status::NeedsInput, error, pending })))
     }
@@ -190,6 +190,11 @@ pub(crate) fn problems(contract: &Contract, known: &RawValue) -> Vec<ArgumentPro
 
 /// The error for arguments that do not fit.
 pub(crate) fn invalid(operation: &RegisteredOperation, problems: Vec<ArgumentProblem>) -> CallError {
+    if let Some(twice) = problems.iter().find(|problem| problem.problem == KEY_TWICE) {
+        let key = twice.got.as_deref().unwrap_or("a key");
+        let message = format!("the arguments of {} have {key} twice: give it once", operation.id);
+        return CallError::new(ErrorKind::UnreadableArguments, message);
+    }
     let told: Vec<String> = problems.iter().take(3).map(in_words).collect();
     let more = problems.len().saturating_sub(3);
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::Origin;
 use super::tokens::WaitsFor;
 use super::trail::{Stopped, Trail, Waits};
-use crate::answers::Questions;
+use crate::answers::{Questions, contradictory};
 use crate::asks::{CONFIRM, Check, NotAnswered};
 use crate::engine::Engine;
 use crate::registry::RegisteredOperation;
@@ -93,10 +93,10 @@ impl Engine {
         let message = format!("{} {why}: somebody must agree before it runs", operation.id);
         let error = CallError::new(ErrorKind::NeedsConfirmation, message);
         let known = trail.run_as().expect("what is to be agreed to is known");
-        let (token, expires) = self.keep(trail, operation, known, WaitsFor::Confirmation).await;
-        let error = match self.can_be_carried_on(operation) {
-            true => error.hint(format!("agree with `plugd answer {token} --yes`, or call with --yes")),
-            false => error.hint("call again with --yes to agree"),
+        let (token, expires) = self.keep(trail, operation, known, WaitsFor::Confirmation).await.unzip();
+        let error = match &token {
+            Some(token) => error.hint(format!("agree with `plugd answer {token} --yes`, or call with --yes")),
+            None => error.hint("call again with --yes to agree"),
         };
         let pending = Pending { token, expires, prompt, questions: Vec::new(), arguments: Some(shown) };
         Stopped::Waits(Box::new(Waits { status: Status::NeedsConfirmation, error, pending }))
@@ -111,18 +111,25 @@ pub(super) fn refused(operation: &str) -> CallError {
 /// What an answer to a confirmation says.
 ///
 /// # Errors
-/// 2001 where it is neither yes nor no.
+/// 2001 where it is neither yes nor no, or both, or says something else besides.
 pub(super) fn answered(params: &AnswerParams) -> Result<bool, CallError> {
     let questions = [question(String::new())];
     let questions = Questions::compile(&questions).expect("a boolean's schema compiles");
-    // Whoever says nothing has said neither.
     if params.answer.is_none() && params.answers.is_empty() {
+        if params.confirm {
+            return Ok(true);
+        }
+        // Whoever says nothing has said neither.
         let error =
             CallError::new(ErrorKind::InvalidArguments, "expected yes or no: whether the call may run");
-        return Err(error.hint("agree with --yes, refuse with --decline"));
+        return Err(error.hint("agree with --yes, refuse with --no"));
     }
+    // Beside a yes, too: who names a value means another call than the one that waits.
     let answers = questions.check(params.answers.clone(), params.answer.clone())?;
-    Ok(answers.get(CONFIRM).and_then(Value::as_bool).unwrap_or(false))
+    match answers.get(CONFIRM).and_then(Value::as_bool).unwrap_or(false) {
+        false if params.confirm => Err(contradictory()),
+        said => Ok(said),
+    }
 }
 
 fn question(prompt: String) -> Question {

@@ -37,8 +37,15 @@ impl Engine {
         };
         let mut explanation = self.explained(&request, &operation, masked(&given)?).await;
         match contract.prepare(&given) {
-            Prepared::Fits => explanation.arguments = Some(masked(&given)?),
-            Prepared::Ready { arguments, .. } => explanation.arguments = Some(masked(&arguments)?),
+            Prepared::Fits => {
+                explanation.arguments = Some(masked(&given)?);
+                explanation.unchanged = true;
+            }
+            Prepared::Ready { arguments, .. } => {
+                explanation.arguments = Some(masked(&arguments)?);
+                // Masked, what was read as another value may look the same.
+                explanation.unchanged = arguments.get() == given.get();
+            }
             Prepared::Wrong(problems) => explanation.problems = problems,
             Prepared::Missing { questions, .. } => explanation.missing = questions,
         }
@@ -76,6 +83,7 @@ impl Engine {
             refused,
             given,
             arguments: None,
+            unchanged: false,
             problems: Vec::new(),
             missing: Vec::new(),
             effects: declared.effects,

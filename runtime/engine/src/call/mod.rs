@@ -3,6 +3,7 @@
 mod arguments;
 mod authorise;
 mod confirm;
+mod decided;
 mod explain;
 mod resolve;
 mod run;

@@ -6,6 +6,7 @@ use std::time::Instant;
 use plugd_contract::export::plugin_in;
 use plugd_contract::nearest;
 use plugd_protocol::CallError;
+use plugd_protocol::control::CallParams;
 use plugd_protocol::error::ErrorKind;
 
 use super::Request;
@@ -41,6 +42,20 @@ impl Engine {
             Some(profile) => found.map_err(|error| self.without_what_is_hidden(name, error, profile)),
             None => found,
         }
+    }
+
+    /// Finds what a caller means by a name, as a call would.
+    ///
+    /// # Errors
+    /// As for a call.
+    pub(crate) async fn named(
+        &self,
+        name: &str,
+        caller: Option<&str>,
+    ) -> Result<Arc<RegisteredOperation>, CallError> {
+        let profile = self.profile(caller)?;
+        let params = CallParams { caller: caller.map(ToOwned::to_owned), ..CallParams::new(name) };
+        self.resolve(&Request::of_caller(params, None), profile.as_deref()).await
     }
 
     /// Finds an operation by any of its spellings; its plugin is described first where need be.

@@ -15,7 +15,7 @@ use super::{Origin, Request, ended_by};
 use crate::config::{TIMEOUT_DEFAULT, TIMEOUT_MAX};
 use crate::engine::Engine;
 use crate::failure::{not_admitted, removed_meanwhile, run_failure};
-use crate::outcome::{keys, retry};
+use crate::outcome::{jobs, keys, record, retry};
 use crate::registry::{RegisteredOperation, Snapshot};
 
 /// How long a call may take for what.
@@ -102,10 +102,14 @@ impl Engine {
                 self.make_ready_again(trail, &operation).await?;
                 continue;
             }
-            if !std::mem::replace(&mut begun, true)
-                && let Some(earlier) = keys::begin(trail, &Arc::clone(trail.called())).await?
-            {
-                return Ok(ended_by(earlier)??);
+            if !std::mem::replace(&mut begun, true) {
+                if let Some(earlier) = keys::begin(trail, &Arc::clone(trail.called())).await? {
+                    return Ok(ended_by(earlier)??);
+                }
+                jobs::handing_over(trail).await?;
+                if trail.is_carried_on {
+                    record::note_begun(trail).await;
+                }
             }
             let call = request_for(trail, attempt, times);
             trail.hand_over(&lease, &call);

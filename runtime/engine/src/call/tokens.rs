@@ -17,28 +17,29 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use super::decided::{self, CarriedOn, DECLINED, Lies};
 use super::trail::{Stopped, Trail};
 use super::{Known, Origin, Request, confirm};
-use crate::answers::completing;
+use crate::answers::{completing, contradictory};
 use crate::asks::{Asker, later, unknown_token};
-use crate::engine::Engine;
+use crate::engine::{Engine, Opening};
+use crate::outcome::recording::refused_by_store;
 use crate::registry::RegisteredOperation;
 
-/// What is kept of a token that was used, so that using it again can be told why not.
-const ANSWERED: &str = "answered";
-
-/// The same where it was a no.
-const DECLINED: &str = "declined";
-
-/// The same where the call stopped again; the newer token follows.
-const STOPPED_AGAIN: &str = "answered, then ";
+/// What to do where a token cannot be looked up.
+const WAITS_ON: &str =
+    "nothing was run, and a token that waits stays good: mend what `plugd doctor` names, then answer again";
 
 /// So many calls wait in memory at most; beyond it the one that expires first goes.
 const IN_MEMORY_MAX: usize = 1_000;
 
 /// The calls that wait and that the store could not take. The lock is held for one operation.
 #[derive(Default)]
-pub(crate) struct Tokens(Mutex<HashMap<String, InMemory>>);
+pub(crate) struct Tokens {
+    waiting: Mutex<HashMap<String, InMemory>>,
+    /// Those of them and of the store's that were answered, and whose calls have not ended.
+    pub(super) carried_on: CarriedOn,
+}
 
 struct InMemory {
     expires: UnixMillis,
@@ -96,21 +97,26 @@ impl Engine {
         config.plugins.get(plugin).map_or(config.limits, |plugin| plugin.limits).token_ttl
     }
 
-    /// Whether another engine would find the operation: a single executable is configured nowhere.
-    pub(super) fn can_be_carried_on(&self, operation: &RegisteredOperation) -> bool {
+    /// Whether the call can be carried on later: an engine that is opened for one call of plugins that
+    /// are configured nowhere is gone by then, and no other one would find the operation.
+    fn can_be_carried_on(&self, operation: &RegisteredOperation) -> bool {
         let config = self.config();
         let plugin = config.plugins.get(&operation.id.plugin);
-        plugin.is_some_and(|plugin| !matches!(plugin.source, Source::Embedded))
+        self.opening() == Opening::Everything
+            || plugin.is_some_and(|plugin| !matches!(plugin.source, Source::Embedded))
     }
 
-    /// Keeps a call under a new token.
+    /// Keeps a call under a new token, where an answer can carry it on.
     pub(super) async fn keep(
         &self,
         trail: &Trail,
         operation: &RegisteredOperation,
         known: &RawValue,
         waits_for: WaitsFor,
-    ) -> (String, UnixMillis) {
+    ) -> Option<(String, UnixMillis)> {
+        if !self.can_be_carried_on(operation) {
+            return None;
+        }
         let token = Uuid::new_v4().to_string();
         let expires = later(self.token_ttl(&operation.id.plugin));
         let request = &trail.request;
@@ -140,10 +146,15 @@ impl Engine {
             None => Err("nothing can be kept".to_owned()),
         };
         if let Err(reason) = stored {
+            // An engine that was opened for one call is gone before anybody answers.
+            if self.opening() == Opening::OnDemand {
+                tracing::warn!(call_id = %trail.call_id, reason, "a call cannot wait for a person");
+                return None;
+            }
             tracing::warn!(call_id = %trail.call_id, reason, "a call that waits for a person is kept in memory only");
             self.shared().tokens.put(token.clone(), expires, kept);
         }
-        (token, expires)
+        Some((token, expires))
     }
 
     /// Answers what a call asks, or agrees to it, or declines.
@@ -156,55 +167,73 @@ impl Engine {
     /// Dropping the future cancels the call that is carried on.
     ///
     /// # Errors
-    /// 1007 where nothing waits under the token, 2001 where an answer does not fit: then the
-    /// token stays good.
+    /// 1007 where nothing waits under the token; 2001 where an answer does not fit, 7004 or 7005 where
+    /// the profile that answers may not use what waits: then the token stays good.
     pub async fn answer(
         &self,
         params: AnswerParams,
         asker: Option<Asker>,
     ) -> Result<AnswerReport, CallError> {
+        let profile = self.profile(params.caller.as_deref())?;
+        if params.decline && params.confirm {
+            return Err(contradictory());
+        }
+        let waiting = self.shared().asks.waiting(&params.token);
+        if let Some((operation, _)) = waiting.and_then(|call_id| self.shared().calls.behind(&call_id)) {
+            self.may_see(profile.as_deref(), &operation.to_string())?;
+        }
         if let Some(answered) = self.shared().asks.answer(&params) {
             return answered;
         }
         let kept = read(&self.token(&params.token, None).await?)?;
+        self.may_see(profile.as_deref(), &kept.operation.to_string())?;
         let said = self.said(&params, &kept).await?;
         let decided = match said {
-            Said::Values(_) | Said::Yes => ANSWERED,
-            Said::No => DECLINED,
+            Said::Values(_) | Said::Yes => decided::answered(&kept.call_id),
+            Said::No => DECLINED.to_owned(),
         };
+        let _carrying_on = self.shared().tokens.carried_on.enter(&params.token);
         // Two may answer at once: the first has it.
-        let kept = read(&self.token(&params.token, Some(decided)).await?)?;
+        let kept = read(&self.token(&params.token, Some(&decided)).await?)?;
         let call_id = kept.call_id.clone();
         let result = self.carry_on(kept, said, params.confirm, asker).await;
-        if let Some(newer) = result.pending.as_ref() {
-            self.stopped_again(&params.token, &newer.token).await;
+        if let Some(newer) = result.pending.as_ref().and_then(|pending| pending.token.as_deref()) {
+            self.stopped_again(&params.token, newer).await;
         }
         Ok(AnswerReport { call_id, result: Some(result) })
     }
 
     /// What lies under a token; it is used up where it is said how that was decided.
-    async fn token(&self, token: &str, decided: Option<&'static str>) -> Result<Box<RawValue>, CallError> {
+    async fn token(&self, token: &str, decided: Option<&str>) -> Result<Box<RawValue>, CallError> {
         if let Some(state) = self.shared().tokens.look(token, decided) {
-            return state.map_err(|how| already(&how));
+            return match state {
+                Ok(kept) => Ok(kept),
+                Err(how) => Err(self.used(token, &how, Lies::InMemory, decided.is_some()).await),
+            };
         }
-        let Some(store) = self.shared().recording.store() else { return Err(unknown_token()) };
+        // Where nothing is to be kept there are no others.
+        let store = match self.store() {
+            Ok(store) => store,
+            Err(_) if self.config().record.is_none() => return Err(unknown_token()),
+            Err(error) => return Err(error.hint(WAITS_ON)),
+        };
         let state = match decided {
             Some(decided) => store.take_token(token, decided).await,
             None => store.token(token).await,
         };
         match state {
             Ok(TokenState::Open { json, .. }) => Ok(json),
-            Ok(TokenState::Decided(how)) => Err(already(&how)),
-            Ok(TokenState::Unknown) => Err(unknown_token()),
-            Err(error) => {
-                Err(CallError::new(ErrorKind::Internal, format!("the token cannot be looked up: {error}")))
+            Ok(TokenState::Decided(how)) => {
+                Err(self.used(token, &how, Lies::Stored, decided.is_some()).await)
             }
+            Ok(TokenState::Unknown) => Err(unknown_token()),
+            Err(error) => Err(refused_by_store(&error).hint(WAITS_ON)),
         }
     }
 
     /// Notes under which token a call waits now, for whoever comes with the one before.
     async fn stopped_again(&self, token: &str, newer: &str) {
-        let how = format!("{STOPPED_AGAIN}{newer}");
+        let how = decided::stopped_again(newer);
         if self.shared().tokens.note(token, &how) {
             return;
         }
@@ -221,7 +250,6 @@ impl Engine {
             return Ok(Said::No);
         }
         match kept.waits_for {
-            WaitsFor::Confirmation if params.confirm => Ok(Said::Yes),
             WaitsFor::Confirmation => {
                 confirm::answered(params).map(|yes| if yes { Said::Yes } else { Said::No })
             }
@@ -262,6 +290,7 @@ impl Engine {
         let spent = Duration::from_micros(kept.spent_us);
         let mut trail = Trail::carried_on(self, kept.call_id, kept.at, request, &kept.stages, spent);
         trail.agreed_to = agreed_to;
+        trail.is_carried_on = true;
         trail.notes = kept.notes;
         if refused { self.end_refused(trail).await } else { self.go(trail).await }
     }
@@ -292,11 +321,7 @@ impl Tokens {
     }
 
     /// What lies under a token, where anything does; it is used up where it is said how.
-    fn look(
-        &self,
-        token: &str,
-        decided: Option<&'static str>,
-    ) -> Option<Result<Box<RawValue>, String>> {
+    fn look(&self, token: &str, decided: Option<&str>) -> Option<Result<Box<RawValue>, String>> {
         self.with(|all| {
             let waiting = all.get_mut(token).filter(|waiting| waiting.expires > unix_now())?;
             let state = waiting.state.clone();
@@ -307,13 +332,18 @@ impl Tokens {
         })
     }
 
+    /// Whether a token lies here alone.
+    pub(super) fn has(&self, token: &str) -> bool {
+        self.with(|all| all.contains_key(token))
+    }
+
     /// Says more of how a token was decided, where it lies here.
     fn note(&self, token: &str, how: &str) -> bool {
         self.with(|all| all.get_mut(token).map(|waiting| waiting.state = Err(how.to_owned())).is_some())
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut HashMap<String, InMemory>) -> T) -> T {
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -322,15 +352,4 @@ fn read(kept: &RawValue) -> Result<Kept, CallError> {
         let message = format!("the call under this token was kept by another version of plugd: {error}");
         CallError::new(ErrorKind::UnknownToken, message).hint("make the call again")
     })
-}
-
-fn already(how: &str) -> CallError {
-    if let Some(newer) = how.strip_prefix(STOPPED_AGAIN) {
-        let message = format!("already decided: answered; the call stopped again and waits under {newer}");
-        return CallError::new(ErrorKind::UnknownToken, message)
-            .hint(format!("use the newer token: `plugd answer {newer}` with values, --yes or --no"));
-    }
-    let message = format!("already decided: {how}");
-    CallError::new(ErrorKind::UnknownToken, message)
-        .hint("a token is good for one answer: make the call again")
 }

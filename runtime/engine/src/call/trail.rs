@@ -33,6 +33,10 @@ const ALL: [Stage; STAGES] = [
     Stage::Shaped,
 ];
 
+/// What is said of a token that the store could not take.
+const NOT_WRITTEN_DOWN: &str =
+    "the token is good only while plugd runs: it could not be written down, and `plugd doctor` says why";
+
 /// What is known of a call so far; it goes with the call through all its stages, and nowhere else.
 pub(crate) struct Trail {
     pub(crate) engine: Engine,
@@ -47,6 +51,8 @@ pub(crate) struct Trail {
     pub(crate) notes: Vec<String>,
     /// The arguments, as they were to run, that a person agreed to.
     pub(crate) agreed_to: Option<String>,
+    /// Whether an answer to a token carries it on: whoever repeats that must learn what came of it.
+    pub(crate) is_carried_on: bool,
     /// What the plugin got.
     pub(crate) sent: Option<Arc<CallRequest>>,
     /// How often it was tried.
@@ -129,6 +135,7 @@ impl Trail {
             arguments: Arguments { given, run: None, bytes },
             notes: Vec::new(),
             agreed_to: None,
+            is_carried_on: false,
             sent: None,
             attempt: 1,
             generation: None,
@@ -305,6 +312,10 @@ impl Trail {
             }
             Err(Stopped::Waits(waits)) => {
                 let Waits { status, error, pending } = *waits;
+                let tokens = &self.engine.shared().tokens;
+                if pending.token.as_ref().is_some_and(|token| tokens.has(token)) {
+                    self.warnings.push(NOT_WRITTEN_DOWN.to_owned());
+                }
                 CallResult { error: Some(error), pending: Some(pending), ..ended(status) }
             }
             Err(Stopped::Runs(call_id)) => {
@@ -323,6 +334,8 @@ impl Trail {
         let (Some(written), Some(operation)) = (written, &self.operation) else { return Vec::new() };
         let (actions, warning) = results::next_actions(&operation.id, written);
         self.warnings.extend(warning);
+        let snapshot = self.engine.shared().registry.snapshot();
+        self.warnings.extend(results::not_there(&snapshot, &operation.id, &actions));
         actions
     }
 
@@ -371,6 +384,7 @@ impl Drop for Trail {
         let outcome = if sent { Outcome::Unknown } else { Outcome::NotRun };
         let error = CallError::new(ErrorKind::Cancelled, "whoever called went away").outcome(outcome);
         let result = self.result_of(Err(error.into()));
+        keys::answered_now(self, &result);
         record::note_now(self, &result);
     }
 }

@@ -57,9 +57,9 @@ form! {
         /// Whether calls are recorded at all; without it there are no keys, jobs, tokens and kept results.
         enabled: bool,
         /// For how long.
-        keep_for: Period,
+        keep_for: PeriodFrom<3_600_000>,
         /// How large the file may become.
-        keep_size: Size,
+        keep_size: SizeFrom<{ 4 << 20 }>,
     }
 }
 
@@ -129,7 +129,7 @@ form! {
         /// How much of a plugin's log is kept.
         log_size: Size,
         /// How long an open question can be answered.
-        token_ttl: Period,
+        token_ttl: PeriodFrom<1000>,
         /// How often an idle plugin that declares it is pinged.
         ping_interval: PeriodFrom<100>,
         /// How many pings in a row may go unanswered.

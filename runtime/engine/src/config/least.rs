@@ -141,6 +141,9 @@ mod tests {
                 "rlimits = { address_space = \"1MiB\" }",
                 "address_space: expected a size of at least \"16MiB\"",
             ),
+            ("token_ttl = \"0s\"", "token_ttl: expected a duration of at least \"1s\""),
+            ("[record]\nkeep_for = \"59m\"", "record.keep_for: expected a duration of at least \"1h\""),
+            ("[record]\nkeep_size = \"1B\"", "record.keep_size: expected a size of at least \"4MiB\""),
             ("drain_timeout = \"99999999h\"", "drain_timeout: expected a duration of at most \"365d\""),
             ("idle_timeout = \"366d\"", "idle_timeout: expected a duration of at most \"365d\""),
             (
@@ -159,6 +162,7 @@ mod tests {
         for line in [
             "restart = { probe_interval = \"100ms\", window = \"1s\", backoff = \"1ms\", backoff_cap = \"1ms\" }",
             "ping_interval = \"100ms\"\nframe_limit = \"1KiB\"\ndrain_timeout = \"365d\"",
+            "token_ttl = \"1s\"\n[record]\nkeep_for = \"1h\"\nkeep_size = \"4MiB\"",
             "rlimits = { cpu_time = \"1s\", open_files = 8, address_space = \"16MiB\" }",
         ] {
             assert_eq!(error(line), "", "{line}");

@@ -11,7 +11,7 @@ use toml::de::DeValue;
 use super::form::{Found, Layer, Read, Reader, join};
 
 /// A call may run at most this long, whoever asks for it.
-pub const TIMEOUT_MAX: Duration = Duration::from_secs(60 * 60);
+pub const TIMEOUT_MAX: Duration = Duration::from_millis(plugd_protocol::manifest::TIMEOUT_MS_MAX);
 
 /// Longer waits than this are slips of the pen.
 const PERIOD_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);

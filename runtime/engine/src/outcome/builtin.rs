@@ -11,7 +11,7 @@ use plugd_supervisor::driver::Answered;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::call::Trail;
+use crate::call::{Origin, Trail};
 use crate::config::OWN_NAME;
 use crate::registry::RegisteredOperation;
 
@@ -75,8 +75,7 @@ pub(crate) fn is_builtin(id: &OperationId) -> bool {
 /// Runs one of them: arguments are in order, and the caller may use it.
 ///
 /// # Errors
-/// As [`Engine::result`](crate::engine::Engine::result), and 7004 or 7005 for a result of what the
-/// caller may not call.
+/// As [`Engine::result`](crate::engine::Engine::result).
 pub(crate) async fn run(
     trail: &Trail,
     _operation: &RegisteredOperation,
@@ -86,24 +85,14 @@ pub(crate) async fn run(
     let wanted: ReadResult = serde_json::from_str(arguments.get())
         .map_err(|error| CallError::new(ErrorKind::InvalidArguments, error.to_string()))?;
     let ReadResult { reference, pointer, offset, limit } = wanted;
-    let engine = &trail.engine;
-    let report = engine.result(ResultParams { reference, pointer, offset, limit }).await?;
-    may_see(trail, &report.operation)?;
+    let caller = trail.request.caller.as_deref().map(ToOwned::to_owned);
+    let caller = caller.filter(|_| matches!(trail.request.origin, Origin::Caller));
+    let params = ResultParams { reference, pointer, offset, limit, caller };
+    let report = trail.engine.result(params).await?;
     let data = to_raw_value(&report).map_err(|error| {
         CallError::new(ErrorKind::Internal, error.to_string()).outcome(Outcome::Completed)
     })?;
     Ok(Answered { data, summary: None, next_actions: None, took: began.elapsed() })
-}
-
-/// Whether the caller could have called for that result itself.
-fn may_see(trail: &Trail, operation: &str) -> Result<(), CallError> {
-    let Some(profile) = trail.engine.profile(trail.request.caller.as_deref())? else { return Ok(()) };
-    let snapshot = trail.engine.shared().registry.snapshot();
-    match (snapshot.operation(operation), OperationId::parse(operation)) {
-        (Some(known), _) => profile.may_use(&known.id, &known.operation),
-        (None, Ok(id)) => profile.allows(&id, None),
-        (None, Err(_)) => Ok(()),
-    }
 }
 
 #[cfg(test)]

@@ -9,12 +9,14 @@ use plugd_protocol::error::{ErrorKind, clip};
 use plugd_protocol::plugin::ProgressParams;
 use plugd_protocol::{CallError, CallId, CallResult, OperationId, Status};
 use plugd_store::NewJob;
-use serde_json::value::to_raw_value;
+use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout_at};
 
+use super::record::begun;
 use super::recording::refused_by_store;
 use crate::call::{Ready, Trail, ended};
+use crate::config::Profile;
 use crate::engine::Engine;
 
 /// So many run at once; each is a task and holds its arguments.
@@ -52,6 +54,8 @@ struct Table {
 #[derive(Debug)]
 struct Running {
     job: Job,
+    /// Whether the store knows of it.
+    noted: bool,
     /// Closed when it has ended and its result is kept.
     over: watch::Receiver<()>,
 }
@@ -80,7 +84,7 @@ impl Jobs {
         let entered = self.with(|table| {
             let room = table.running.len() < RUNNING_MAX;
             if room {
-                table.running.insert(call_id.clone(), Running { job, over });
+                table.running.insert(call_id.clone(), Running { job, over, noted: false });
             }
             room
         });
@@ -91,6 +95,19 @@ impl Jobs {
         }
         self.running.send_modify(|running| *running += 1);
         Ok(Place { jobs: Arc::clone(self), call_id, _over: sender })
+    }
+
+    /// The store knows of a job.
+    fn is_noted(&self, call_id: &CallId) {
+        self.with(|table| {
+            if let Some(running) = table.running.get_mut(call_id) {
+                running.noted = true;
+            }
+        });
+    }
+
+    fn has_noted(&self, call_id: &CallId) -> bool {
+        self.with(|table| table.running.get(call_id).is_some_and(|running| running.noted))
     }
 
     /// Takes note of how far a call is, where that is a job.
@@ -129,11 +146,8 @@ impl Jobs {
         })
     }
 
-    fn unkept(&self, call_id: &CallId) -> Option<CallResult> {
-        self.with(|table| {
-            let mut unkept = table.unkept.iter();
-            unkept.find(|(job, _)| job.call_id == *call_id).map(|(_, result)| result.clone())
-        })
+    fn unkept(&self, call_id: &CallId) -> Option<(Job, CallResult)> {
+        self.with(|table| table.unkept.iter().find(|(job, _)| job.call_id == *call_id).cloned())
     }
 
     /// What the store knows, with what only this engine knows; the latest first.
@@ -182,9 +196,19 @@ pub(crate) async fn begin(mut trail: Trail, ready: Ready) -> CallResult {
     };
     // Written before anybody is told of it, so that a kill leaves no job without an end.
     let written = match engine.store() {
-        Ok(store) => store.put_job(&job).await.is_ok(),
+        Ok(store) => {
+            let put = store.put_job_with(&job, Some(begun(store, &trail)));
+            match trail.request.hard_deadline {
+                // What comes too late is written before its end is.
+                Some(ends) => timeout_at(ends.into(), put).await.is_ok_and(|written| written.is_ok()),
+                None => put.await.is_ok(),
+            }
+        }
         Err(_) => false,
     };
+    if written {
+        jobs.is_noted(&job.call_id);
+    }
     let mut pending = pending(&job.call_id, &job.operation);
     pending.meta.plugin_version = Some(trail.called().plugin_version.to_string());
     if !written {
@@ -202,6 +226,20 @@ pub(crate) async fn begin(mut trail: Trail, ready: Ready) -> CallResult {
         drop(place);
     });
     pending
+}
+
+/// Notes that a job is handed over to its plugin now: without that it has not run, whatever befalls plugd.
+///
+/// # Errors
+/// 9005 where that cannot be written: then nobody could tell later whether it ran.
+pub(crate) async fn handing_over(trail: &Trail) -> Result<(), CallError> {
+    let jobs = &trail.engine.shared().outcomes.jobs;
+    if *jobs.running.borrow() == 0 || !jobs.has_noted(&trail.call_id) {
+        return Ok(());
+    }
+    let handed_over = trail.engine.store()?.job_is_handed_over(&trail.call_id).await;
+    handed_over
+        .map_err(|error| refused_by_store(&error).hint("nothing was run: mend what `plugd doctor` names"))
 }
 
 /// Keeps how a job ended.
@@ -246,53 +284,86 @@ fn failed(error: CallError) -> CallResult {
 }
 
 impl Engine {
-    /// The calls in the background, those that ended as long as they are kept; the latest first.
+    /// The calls in the background that the caller may see, those that ended as long as they are kept;
+    /// the latest first.
     ///
     /// # Errors
-    /// 9005 where the store cannot be read.
+    /// 1010 for a caller that is none, 9005 where the store cannot be read.
     pub async fn jobs(&self, params: JobsParams) -> Result<JobsReport, CallError> {
+        let profile = self.profile(params.caller.as_deref())?;
         let known = match self.store() {
             Ok(store) => store.jobs(&params).await.map_err(|error| refused_by_store(&error))?,
             // Those of this engine are known without it.
             Err(_) => Vec::new(),
         };
-        Ok(JobsReport { jobs: self.shared().outcomes.jobs.listed(known, &params) })
+        let mut jobs = self.shared().outcomes.jobs.listed(known, &params);
+        jobs.retain(|job| self.may_see(profile.as_deref(), &job.operation.to_string()).is_ok());
+        Ok(JobsReport { jobs })
     }
 
     /// Waits for a call in the background and gives its result: `pending` where the wait was too short.
     pub async fn jobs_wait(&self, params: JobsWaitParams) -> CallResult {
+        self.waited(params).await.unwrap_or_else(failed)
+    }
+
+    async fn waited(&self, params: JobsWaitParams) -> Result<CallResult, CallError> {
+        let profile = self.profile(params.caller.as_deref())?;
         let wait = params.timeout_ms.map_or(WAIT_DEFAULT, Duration::from_millis).min(WAIT_MAX);
         let ends = Instant::now() + wait;
         let call_id = params.call_id;
         let jobs = &self.shared().outcomes.jobs;
         if let Some((job, mut over)) = jobs.running(&call_id) {
+            self.may_see(profile.as_deref(), &job.operation.to_string())?;
             // It is never sent anything: it closes.
             let closed = async { while over.changed().await.is_ok() {} };
             if timeout_at(ends, closed).await.is_err() {
-                return pending(&call_id, &job.operation);
+                return Ok(pending(&call_id, &job.operation));
             }
         }
-        if let Some(result) = jobs.unkept(&call_id) {
-            return result;
+        if let Some((job, result)) = jobs.unkept(&call_id) {
+            self.may_see(profile.as_deref(), &job.operation.to_string())?;
+            return Ok(result);
         }
-        let mut result = self.job_of_store(&call_id, ends).await.unwrap_or_else(failed);
-        self.paged(&mut result).await;
-        result
+        let mut result = self.job_of_store(&call_id, profile.as_deref(), ends).await?;
+        if !params.whole {
+            self.paged(&mut result).await;
+        }
+        Ok(result)
+    }
+
+    /// Whether a call is under way: here, or as a job of another process.
+    pub(super) async fn runs(&self, call_id: &CallId) -> Result<bool, CallError> {
+        let here = self.shared().calls.list().iter().any(|call| call.call_id == *call_id);
+        if here || self.shared().outcomes.jobs.running(call_id).is_some() {
+            return Ok(true);
+        }
+        let state = self.store()?.job(call_id).await.map_err(|error| refused_by_store(&error))?;
+        Ok(state.is_some_and(|state| state.job.status == Status::Pending))
+    }
+
+    /// What a job that has ended gave, where that is kept; none where it is no job, either.
+    pub(super) async fn result_of_job(&self, call_id: &CallId) -> Result<Option<CallResult>, CallError> {
+        if let Some((_, result)) = self.shared().outcomes.jobs.unkept(call_id) {
+            return Ok(Some(result));
+        }
+        let state = self.store()?.job(call_id).await.map_err(|error| refused_by_store(&error))?;
+        state.and_then(|state| state.result).map(|result| read(call_id, &result)).transpose()
     }
 
     /// The result of a job that the store knows; one of another process is waited for.
-    async fn job_of_store(&self, call_id: &CallId, ends: Instant) -> Result<CallResult, CallError> {
+    async fn job_of_store(
+        &self,
+        call_id: &CallId,
+        profile: Option<&Profile>,
+        ends: Instant,
+    ) -> Result<CallResult, CallError> {
         let store = self.store()?;
         loop {
             let state = store.job(call_id).await.map_err(|error| refused_by_store(&error))?;
             let Some(state) = state else { return Err(unknown(call_id)) };
+            self.may_see(profile, &state.job.operation.to_string())?;
             if let Some(result) = state.result {
-                return serde_json::from_str(result.get()).map_err(|error| {
-                    CallError::new(
-                        ErrorKind::UnknownResult,
-                        format!("the result of {call_id} cannot be read: {error}"),
-                    )
-                });
+                return read(call_id, &result);
             }
             if state.job.status != Status::Pending {
                 let message = format!("the result of {call_id} is kept no more");
@@ -304,6 +375,12 @@ impl Engine {
             sleep(OTHER_PROCESS_EVERY.min(ends - Instant::now())).await;
         }
     }
+}
+
+fn read(call_id: &CallId, result: &RawValue) -> Result<CallResult, CallError> {
+    serde_json::from_str(result.get()).map_err(|error| {
+        CallError::new(ErrorKind::UnknownResult, format!("the result of {call_id} cannot be read: {error}"))
+    })
 }
 
 fn unknown(call_id: &CallId) -> CallError {

@@ -11,22 +11,23 @@ use std::time::{Duration, Instant};
 use plugd_protocol::control::AnsweredFrom;
 use plugd_protocol::error::ErrorKind;
 use plugd_protocol::{CallError, CallId, CallResult, Outcome, Status};
-use plugd_store::{KeyState, KeyedCall, Store};
+use plugd_store::{KeyState, KeyedCall, Store, StoreError};
 use plugd_supervisor::driver::Answered;
 use serde_json::value::{RawValue, to_raw_value};
-use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout_at};
 
-use super::canonical::canonical;
+use super::keyed::{check, conflict, digest, kept_no_more, outcome_unknown, still_runs};
+use super::record::begun;
 use super::recording::{not_recorded, refused_by_store};
 use super::retry::repeatable;
+use super::untold::{CameTo, Left, Untold};
 use crate::call::{Origin, Trail};
 use crate::config::TIMEOUT_DEFAULT;
 use crate::registry::RegisteredOperation;
 
-/// A key is at most so many bytes: it is a name, not a place for data.
-const KEY_MAX_BYTES: usize = 256;
+/// What to do about a failure that was recorded.
+const FINAL: &str = "this is what the first call with the key came to, for good: take a new key to call anew";
 
 /// How often another process is asked whether its call with the key has ended.
 const OTHER_PROCESS_EVERY: Duration = Duration::from_millis(100);
@@ -38,11 +39,13 @@ pub(crate) struct Keys(Mutex<Table>);
 #[derive(Debug, Default)]
 struct Table {
     claimed: HashMap<Scope, Claimed>,
+    /// What calls came to that ended here and of which the store was not, or may not have been, told.
+    untold: Untold,
 }
 
 /// A key is the caller's own: two callers may use the same one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Scope {
+pub(super) struct Scope {
     caller: Option<Arc<str>>,
     key: Arc<str>,
 }
@@ -114,23 +117,45 @@ pub(crate) async fn earlier(
 /// Writes down that the call is about to run; after that it never runs a second time by its key.
 ///
 /// # Errors
-/// 9005 where that cannot be written, and a second run could do harm.
+/// 9005 where that cannot be written, and a second run could do harm; 5001 where it is not in time.
 pub(crate) async fn begin(
     trail: &mut Trail,
     operation: &RegisteredOperation,
 ) -> Result<Option<Earlier>, CallError> {
     let patience = Patience::of(trail, operation);
+    if trail.claim.is_none() {
+        return Ok(None);
+    }
+    let row = trail.engine.shared().recording.store().map(|store| begun(store, trail));
     let Some(claim) = &mut trail.claim else { return Ok(None) };
     // What is declared may have changed since.
     claim.call.idempotent = repeatable(&operation.operation);
     loop {
         let begun = match &claim.store {
-            Some(store) => store.begin(&claim.call).await.map_err(|error| refused_by_store(&error)),
-            None => Err(not_recorded("there is no store")),
+            Some(store) => {
+                let within = patience.ends.saturating_duration_since(Instant::now());
+                let begun = store.begin_with(&claim.call, row.clone(), Some(within)).await;
+                match begun {
+                    Err(error @ StoreError::Late) => return Err(refused_by_store(&error)),
+                    begun => begun.map_err(|error| refused_by_store(&error)),
+                }
+            }
+            None => {
+                Err(trail.engine.store().err().unwrap_or_else(|| not_recorded("the store was not there")))
+            }
+        };
+        let begun = match begun {
+            // The store was not told that an earlier call is over. That did not run, or may run again.
+            Ok(KeyState::Running { call_id }) if claim.is_over(&call_id) => match claim.tell().await {
+                Ok(()) => continue,
+                Err(error) => Err(error),
+            },
+            begun => begun,
         };
         match begun {
             Ok(KeyState::New) => {
                 claim.begun = true;
+                claim.keys.with(|table| table.untold.forget(&Scope::of(&claim.call)));
                 return Ok(None);
             }
             // Another process was faster.
@@ -146,9 +171,10 @@ pub(crate) async fn begin(
                 return Ok(None);
             }
             Err(error) => {
-                return Err(error.hint(
-                    "nothing was run: mend what `plugd doctor` names, or call without a key where a second run does no harm",
-                ));
+                return Err(error.hint(match trail.engine.config().record {
+                    Some(_) => "nothing was run: mend what `plugd doctor` names, or call without a key where a second run does no harm",
+                    None => "nothing was run: a key needs the record, so switch that on, or call without a key where a second run does no harm",
+                }));
             }
         }
     }
@@ -166,22 +192,30 @@ pub(crate) async fn answered(trail: &mut Trail, result: &CallResult) {
             return;
         }
     }
-    let runs_anew = match result.error.as_ref().map(|error| error.outcome) {
-        Some(Outcome::NotRun) => true,
-        Some(Outcome::Unknown) => claim.call.idempotent,
-        Some(Outcome::Completed) | None => false,
-    };
-    let written = match (runs_anew, to_raw_value(result)) {
+    let written = match (claim.runs_anew_after(result), to_raw_value(result)) {
         (false, Ok(json)) => store.answer(&claim.call, &json).await,
         (true, _) | (_, Err(_)) => store.forget_key(&claim.call).await,
     };
-    match written {
-        Ok(()) => claim.begun = false,
-        // Dropped as begun: it will not run a second time.
-        Err(error) => {
-            tracing::warn!(call_id = %claim.call.call_id, %error, "the answer to a key is not kept")
-        }
+    if let Err(error) = written {
+        tracing::warn!(call_id = %claim.call.call_id, %error, "the answer to a key is not kept");
+        claim.leave(result);
+        // As long as this engine lives it is known here; later, that it came to no end that is known.
+        store.abandon_key(&claim.call);
     }
+    claim.begun = false;
+}
+
+/// The same for a call whose caller has gone; never waits.
+pub(crate) fn answered_now(trail: &mut Trail, result: &CallResult) {
+    let Some(mut claim) = trail.claim.take().filter(|claim| claim.begun) else { return };
+    let Some(store) = claim.store.clone() else { return };
+    match (claim.runs_anew_after(result), to_raw_value(result)) {
+        (false, Ok(json)) => store.answer_now(&claim.call, &json),
+        (true, _) | (_, Err(_)) => store.forget_key_now(&claim.call),
+    }
+    // Whether that comes to be written is not known.
+    claim.leave(result);
+    claim.begun = false;
 }
 
 /// How long to wait for an earlier call, and whether to wait at all.
@@ -235,7 +269,8 @@ impl Meant {
                 next_actions: to_raw_value(&next_actions).ok().filter(|_| !next_actions.is_empty()),
                 took: Duration::from_micros(result.meta.run_us),
             }),
-            (_, Some(error)) => Err(error),
+            // However often it is repeated, with this key it is the answer.
+            (_, Some(error)) => Err(CallError { retryable: false, ..error }.hint(FINAL)),
             (None, None) => Err(CallError::new(ErrorKind::Internal, "a recorded answer says nothing")),
         };
         Ok(Earlier::Ended(ended))
@@ -243,8 +278,57 @@ impl Meant {
 }
 
 impl Claim {
+    /// Whether a repeat runs, after a call that ended so.
+    fn runs_anew_after(&self, result: &CallResult) -> bool {
+        match result.error.as_ref().map(|error| error.outcome) {
+            Some(Outcome::NotRun) => true,
+            Some(Outcome::Unknown) => self.call.idempotent,
+            Some(Outcome::Completed) | None => false,
+        }
+    }
+
+    /// Remembers how the call ended, for the store may not.
+    fn leave(&self, result: &CallResult) {
+        let came_to = match self.runs_anew_after(result) {
+            true => CameTo::Nothing,
+            false => CameTo::Answer(to_raw_value(result).ok()),
+        };
+        self.keys.leave(&self.call, came_to);
+    }
+
+    /// Whether that call, which the store takes for one that runs, has ended here.
+    fn is_over(&self, call_id: &CallId) -> bool {
+        self.keys.left(&self.call).is_some_and(|left| left.call.call_id == *call_id)
+    }
+
+    /// Tells the store that the latest call with the key is over, after which it may run again.
+    async fn tell(&self) -> Result<(), CallError> {
+        let (Some(store), Some(left)) = (&self.store, self.keys.left(&self.call)) else { return Ok(()) };
+        store.forget_key(&left.call).await.map_err(|error| refused_by_store(&error))
+    }
+
+    /// What this engine alone may know of the key.
+    fn known_here(&self) -> Result<Option<Meant>, CallError> {
+        let Some(Left { call: first, came_to }) = self.keys.left(&self.call) else { return Ok(None) };
+        match came_to {
+            CameTo::Nothing => Ok(None),
+            CameTo::Unknown if self.call.idempotent => Ok(None),
+            CameTo::Unknown | CameTo::Answer(_) if !is_same(&first, &self.call) => {
+                Err(conflict(&first.call_id))
+            }
+            CameTo::Unknown => Err(outcome_unknown(&first.call_id)),
+            CameTo::Answer(None) => Err(kept_no_more(&first.call_id)),
+            CameTo::Answer(Some(result)) => {
+                Ok(Some(Meant::Answer(Recorded { call_id: first.call_id, result })))
+            }
+        }
+    }
+
     /// What the store knows of the key.
     async fn known(&self, patience: &Patience) -> Result<Option<Meant>, CallError> {
+        if let Some(meant) = self.known_here()? {
+            return Ok(Some(meant));
+        }
         let Some(store) = &self.store else { return Ok(None) };
         match store.key(&self.call).await {
             Ok(state) => self.meaning(state, patience).await,
@@ -267,6 +351,8 @@ impl Claim {
                 KeyState::Conflict { call_id } => return Err(conflict(&call_id)),
                 KeyState::OutcomeUnknown { call_id, .. } => return Err(outcome_unknown(&call_id)),
                 KeyState::Forgotten { call_id, .. } => return Err(kept_no_more(&call_id)),
+                // It is this engine's, which knows better; where it was written, that may not be yet.
+                KeyState::Running { call_id } if self.is_over(&call_id) => return Ok(None),
                 KeyState::Running { call_id } if patience.background => {
                     return Ok(Some(Meant::Runs(call_id)));
                 }
@@ -286,15 +372,14 @@ impl Drop for Claim {
     fn drop(&mut self) {
         if let Some(store) = self.store.as_ref().filter(|_| self.begun) {
             store.abandon_key(&self.call);
+            self.keys.leave(&self.call, CameTo::Unknown);
         }
-        let scope = Scope::of(&self.call);
-        let mut table = self.keys.0.lock().unwrap_or_else(PoisonError::into_inner);
-        table.claimed.remove(&scope);
+        self.keys.with(|table| table.claimed.remove(&Scope::of(&self.call)));
     }
 }
 
 impl Scope {
-    fn of(call: &KeyedCall) -> Scope {
+    pub(super) fn of(call: &KeyedCall) -> Scope {
         Scope { caller: call.caller.clone(), key: Arc::clone(&call.key) }
     }
 }
@@ -333,139 +418,37 @@ struct Taken {
 
 impl Keys {
     fn take(&self, call: &KeyedCall) -> Result<watch::Sender<()>, Taken> {
-        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let scope = Scope::of(call);
-        if let Some(claimed) = table.claimed.get(&scope) {
-            let first = &claimed.call;
-            return Err(Taken {
-                by: first.call_id.clone(),
-                same: first.operation == call.operation && first.arguments_digest == call.arguments_digest,
-                over: claimed.over.clone(),
-            });
-        }
-        let (sender, over) = watch::channel(());
-        table.claimed.insert(scope, Claimed { call: call.clone(), over });
-        Ok(sender)
+        self.with(|table| {
+            if let Some(claimed) = table.claimed.get(&scope) {
+                let by = claimed.call.call_id.clone();
+                return Err(Taken { by, same: is_same(&claimed.call, call), over: claimed.over.clone() });
+            }
+            let (sender, over) = watch::channel(());
+            table.claimed.insert(scope, Claimed { call: call.clone(), over });
+            Ok(sender)
+        })
+    }
+
+    /// Remembers what came of a call.
+    fn leave(&self, call: &KeyedCall, came_to: CameTo) {
+        self.with(|table| table.untold.put(Scope::of(call), Left { call: call.clone(), came_to }));
+    }
+
+    /// What the latest call with the key has left behind, where the store may not know it.
+    fn left(&self, call: &KeyedCall) -> Option<Left> {
+        self.with(|table| table.untold.get(&Scope::of(call)))
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Table) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// Whether a text can be a key.
-fn check(key: &str) -> Result<(), CallError> {
-    let what = match key {
-        "" => "it is empty".to_owned(),
-        key if key.len() > KEY_MAX_BYTES => format!("it has {} bytes", key.len()),
-        key if key.contains(char::is_control) => "it has control characters in it".to_owned(),
-        _ => return Ok(()),
-    };
-    let message = format!("a key is 1 to {KEY_MAX_BYTES} bytes of text without control characters: {what}");
-    Err(CallError::new(ErrorKind::MalformedRequest, message))
-}
-
-/// By which the same arguments are known again; none are an empty object.
-fn digest(given: Option<&RawValue>) -> [u8; 32] {
-    let text = given.map(canonical).filter(|text| text != "null");
-    Sha256::digest(text.unwrap_or_else(|| "{}".to_owned())).into()
-}
-
-fn conflict(first: &CallId) -> CallError {
-    CallError::new(
-        ErrorKind::KeyConflict,
-        format!("the key stands for the call {first}, of another operation or with other arguments"),
-    )
-}
-
-fn outcome_unknown(first: &CallId) -> CallError {
-    CallError::new(
-        ErrorKind::OutcomeUnknown,
-        format!(
-            "the call {first} with this key was under way and came to no end: whether it ran cannot be known"
-        ),
-    )
-    .outcome(Outcome::Unknown)
-}
-
-fn kept_no_more(first: &CallId) -> CallError {
-    CallError::new(
-        ErrorKind::UnknownResult,
-        format!("the call {first} with this key ran to its end, but its answer is kept no more"),
-    )
-    .outcome(Outcome::Completed)
-    .hint("it is not run again; take a new key for a new call")
-}
-
-fn still_runs(first: &CallId) -> CallError {
-    CallError::new(ErrorKind::TimedOut, format!("the call {first} with this key still runs"))
-        .outcome(Outcome::Unknown)
-        .hint("it goes on; repeat the call with the same key to get its answer")
+/// Whether two calls with one key are of the same operation with the same arguments.
+fn is_same(first: &KeyedCall, other: &KeyedCall) -> bool {
+    first.operation == other.operation && first.arguments_digest == other.arguments_digest
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use plugd_protocol::OperationId;
-    use plugd_protocol::control::UnixMillis;
-
-    fn raw(json: &str) -> Box<RawValue> {
-        RawValue::from_string(json.to_owned()).expect("JSON")
-    }
-
-    fn call(key: &str, arguments: &str) -> KeyedCall {
-        KeyedCall {
-            caller: None,
-            key: key.into(),
-            operation: OperationId::parse("shop.order").expect("an operation"),
-            arguments_digest: digest(Some(&raw(arguments))),
-            call_id: CallId::new("c1"),
-            at: UnixMillis(1),
-            idempotent: false,
-        }
-    }
-
-    fn patience(within: Duration) -> Patience {
-        Patience { background: false, ends: Instant::now() + within }
-    }
-
-    #[test]
-    fn a_key_is_a_short_line_of_text() {
-        let long = "k".repeat(KEY_MAX_BYTES + 1);
-        for bad in ["", "a\nb", "\u{1b}[2J", long.as_str()] {
-            assert_eq!(check(bad).expect_err(bad).code, ErrorKind::MalformedRequest.code());
-        }
-        for good in ["k", "订单-1", &long[1..]] {
-            check(good).expect(good);
-        }
-    }
-
-    #[test]
-    fn no_arguments_are_the_same_as_an_empty_object() {
-        assert_eq!(digest(None), digest(Some(&raw("{}"))));
-        assert_eq!(digest(Some(&raw("null"))), digest(Some(&raw("{ }"))));
-        assert_ne!(digest(Some(&raw("{\"a\":1}"))), digest(Some(&raw("{\"a\":1.0}"))));
-    }
-
-    /// Row X11.
-    #[tokio::test]
-    async fn r_x11_one_call_has_a_key_at_a_time_and_others_wait_for_it() {
-        let keys = Arc::new(Keys::default());
-        let claimed = |call, within| {
-            let keys = Arc::clone(&keys);
-            async move { claim(&keys, call, None, &patience(within)).await }
-        };
-        let minute = Duration::from_secs(60);
-        let first = claimed(call("k", "{}"), minute).await.expect("free").expect("free");
-        let other = claimed(call("k", r#"{"a":1}"#), minute).await.err().expect("a conflict");
-        assert_eq!(other.code, ErrorKind::KeyConflict.code());
-        let late = claimed(call("k", "{}"), Duration::from_millis(10)).await.err().expect("it still runs");
-        assert_eq!((late.code, late.outcome), (ErrorKind::TimedOut.code(), Outcome::Unknown));
-        claimed(call("other", "{}"), minute).await.expect("another key").expect("free");
-        let background = Patience { background: true, ends: Instant::now() };
-        let runs = claim(&keys, call("k", "{}"), None, &background).await.expect("it runs").err();
-        assert_eq!(runs, Some(CallId::new("c1")));
-
-        let waits = tokio::spawn(claimed(call("k", "{}"), minute));
-        tokio::task::yield_now().await;
-        drop(first);
-        assert!(waits.await.expect("no panic").expect("free").is_ok());
-        assert!(keys.0.lock().unwrap().claimed.is_empty());
-    }
-}
+mod tests;

@@ -4,6 +4,7 @@ pub(crate) mod builtin;
 pub(crate) mod cache;
 mod canonical;
 pub(crate) mod jobs;
+mod keyed;
 pub(crate) mod keys;
 mod pages;
 pub(crate) mod record;
@@ -14,6 +15,7 @@ pub(crate) mod retry;
 mod scrub;
 mod stack;
 mod summary;
+mod untold;
 
 use std::sync::Arc;
 

@@ -1,21 +1,29 @@
 //! The record of calls: the row that each one leaves, and what can be read of them.
 
+use std::sync::Arc;
+
 use plugd_contract::Contract;
 use plugd_protocol::control::{
-    CallDetail, CallsParams, CallsReport, CallsShowParams, CallsStatsParams, CallsStatsReport, LogsParams,
+    CallDetail, CallRow, CallsParams, CallsReport, CallsShowParams, CallsStatsParams, CallsStatsReport,
+    LogsParams,
 };
 use plugd_protocol::error::ErrorKind;
 use plugd_protocol::result::PageUnit;
-use plugd_protocol::{CallError, CallResult, OperationId};
-use plugd_store::{Called, DATA_MAX, GIVEN_MAX, Row, Store, WHOLE_MAX, clipped};
+use plugd_protocol::{CallError, CallResult, OperationId, Outcome, PluginName, Status};
+use plugd_store::{Called, DATA_MAX, GIVEN_MAX, Row, Sees, Store, WHOLE_MAX, clipped};
 use serde_json::value::RawValue;
 
 use super::recording::refused_by_store;
-use crate::call::Trail;
+use crate::call::{Trail, ended};
+use crate::callers::may_see;
+use crate::config::OWN_NAME;
 use crate::engine::Engine;
 
 /// So many of a call's log lines are shown, the latest.
 const LOG_LINES_SHOWN: u32 = 1_000;
+
+/// At most so many calls are listed at once.
+const CALLS_LISTED_MAX: u32 = 1_000;
 
 /// Records a call that has ended; waits for room while more calls end than can be written.
 pub(crate) async fn note(trail: &Trail, result: &CallResult) {
@@ -23,6 +31,24 @@ pub(crate) async fn note(trail: &Trail, result: &CallResult) {
         // What is dropped is counted, and `status` says so.
         let _counted = store.record(row(store, trail, result)).await;
     }
+}
+
+/// Records that a call that somebody agreed to is about to run: should plugd end before it does, that
+/// stays. Where nothing is recorded it runs all the same.
+pub(crate) async fn note_begun(trail: &Trail) {
+    let recording = &trail.engine.shared().recording;
+    let Some(store) = recording.store().filter(|_| recording.off().is_none()) else { return };
+    let message = "it was agreed to and handed over, and how it ended is not recorded: it may run still";
+    let mut result = ended(Status::Error);
+    result.error = Some(CallError::new(ErrorKind::OutcomeUnknown, message).outcome(Outcome::Unknown));
+    let _counted = store.record(row(store, trail, &result)).await;
+    let _said_by_its_health = store.flush().await;
+}
+
+/// The row of a call that is about to run, for what must be on the disk before it does. The
+/// store knows when nobody is left to end it; the row of its end takes its place.
+pub(super) fn begun(store: &Store, trail: &Trail) -> Row {
+    row(store, trail, &ended(Status::Pending))
 }
 
 /// Records a call whose caller has gone; never waits.
@@ -102,20 +128,78 @@ pub(super) fn trace_id(traceparent: &str) -> Option<&str> {
 }
 
 impl Engine {
-    /// Recorded calls, the latest first.
+    /// Recorded calls that the caller may see, the latest first.
     ///
     /// # Errors
-    /// 9005 where the store cannot be read.
-    pub async fn calls(&self, params: CallsParams) -> Result<CallsReport, CallError> {
-        let calls = self.store()?.calls(&params).await.map_err(|error| refused_by_store(&error))?;
+    /// 1001 for a limit out of range; 1002, 1003, 1010 for a plugin, an operation, a caller that is not
+    /// there and of which nothing is recorded; 9005 where the store cannot be read.
+    pub async fn calls(&self, mut params: CallsParams) -> Result<CallsReport, CallError> {
+        let profile = self.profile(params.as_caller.as_deref())?;
+        if let Some(limit) = params.limit.filter(|limit| !(1..=CALLS_LISTED_MAX).contains(limit)) {
+            let message = format!("limit: expected 1 to {CALLS_LISTED_MAX}, got {limit}");
+            return Err(
+                CallError::new(ErrorKind::MalformedRequest, message).hint("50 are listed unless said")
+            );
+        }
+        let sees = profile.map(|profile| {
+            let declared = self.shared().registry.snapshot();
+            let sees: Sees = Arc::new(move |operation| may_see(&profile, &declared, operation).is_ok());
+            sees
+        });
+        let mut calls = self.recorded(&params, sees.clone()).await?;
+        if calls.is_empty() && self.filters_are_names(&mut params, sees.as_ref()).await? {
+            calls = self.recorded(&params, sees).await?;
+        }
         Ok(CallsReport { calls })
+    }
+
+    async fn recorded(&self, params: &CallsParams, sees: Option<Sees>) -> Result<Vec<CallRow>, CallError> {
+        self.store()?.calls_seen(params, sees).await.map_err(|error| refused_by_store(&error))
+    }
+
+    /// Whether names in filters that found nothing are those of something: a slip looks like no call
+    /// otherwise. True where an operation was another spelling, which is put right.
+    async fn filters_are_names(
+        &self,
+        params: &mut CallsParams,
+        sees: Option<&Sees>,
+    ) -> Result<bool, CallError> {
+        let one = || CallsParams { limit: Some(1), ..CallsParams::default() };
+        if let Some(plugin) = params.plugin.clone().filter(|plugin| !self.is_plugin(plugin)) {
+            let any = CallsParams { plugin: Some(plugin.clone()), ..one() };
+            if self.recorded(&any, sees.cloned()).await?.is_empty() {
+                return Err(self.unknown_plugin(plugin.as_str()));
+            }
+        }
+        if let Some(caller) = params.caller.clone().filter(|caller| !caller.starts_with("plugin:"))
+            && let Err(unknown) = self.profile(Some(&caller))
+        {
+            let any = CallsParams { caller: Some(caller), ..one() };
+            if self.recorded(&any, sees.cloned()).await?.is_empty() {
+                return Err(unknown);
+            }
+        }
+        let Some(operation) = params.operation.clone() else { return Ok(false) };
+        let any = CallsParams { operation: Some(operation.clone()), ..one() };
+        if !self.recorded(&any, sees.cloned()).await?.is_empty() {
+            return Ok(false);
+        }
+        let found = self.named(&operation, params.as_caller.as_deref()).await?;
+        params.operation = Some(found.id.to_string());
+        Ok(true)
+    }
+
+    fn is_plugin(&self, plugin: &PluginName) -> bool {
+        plugin.as_str() == OWN_NAME || self.config().plugins.contains_key(plugin)
     }
 
     /// All that is kept of one call, with what its plugins logged.
     ///
     /// # Errors
-    /// 1005 where nothing is kept of it, 9005 where the store cannot be read.
+    /// 1005 where nothing is kept of it, 7004 or 7005 for a call of what the caller may not call, 9005
+    /// where the store cannot be read.
     pub async fn call_detail(&self, params: CallsShowParams) -> Result<CallDetail, CallError> {
+        let profile = self.profile(params.caller.as_deref())?;
         let call_id = params.call_id;
         let recorded = self.store()?.call(&call_id).await.map_err(|error| refused_by_store(&error))?;
         let Some(mut detail) = recorded else {
@@ -124,9 +208,11 @@ impl Engine {
                 true => format!("the call {call_id} still runs: it is recorded when it ends"),
                 false => format!("there is no record of a call {call_id}"),
             };
-            let hint = "`plugd calls` lists those there are; [record] in plugd.toml says how long they are kept";
+            let hint =
+                "`plugd calls` lists those there are; [record] in plugd.toml says how long they are kept";
             return Err(CallError::new(ErrorKind::UnknownCall, message).hint(hint));
         };
+        self.may_see(profile.as_deref(), &detail.call.operation)?;
         // An inner call's plugin logs under the id of that call.
         let plugin = OperationId::parse(&detail.call.operation).ok().map(|operation| operation.plugin);
         if let Some(plugin) = plugin {
@@ -137,12 +223,20 @@ impl Engine {
         Ok(detail)
     }
 
-    /// How operations do: how often they are called, how they end, how long they take.
+    /// How operations that the caller may see do: how often they are called, how they end, how long
+    /// they take.
     ///
     /// # Errors
-    /// 9005 where the store cannot be read.
+    /// 1002 for a plugin that is not there and of which nothing is recorded, 1010 for a caller that is
+    /// none, 9005 where the store cannot be read.
     pub async fn calls_stats(&self, params: CallsStatsParams) -> Result<CallsStatsReport, CallError> {
-        let operations = self.store()?.stats(&params).await.map_err(|error| refused_by_store(&error))?;
+        let profile = self.profile(params.caller.as_deref())?;
+        let mut operations = self.store()?.stats(&params).await.map_err(|error| refused_by_store(&error))?;
+        operations.retain(|row| self.may_see(profile.as_deref(), &row.operation).is_ok());
+        if operations.is_empty() {
+            let mut filter = CallsParams { plugin: params.plugin, ..CallsParams::default() };
+            self.filters_are_names(&mut filter, None).await?;
+        }
         Ok(CallsStatsReport { operations })
     }
 }

@@ -1,10 +1,13 @@
 //! The store of an engine, or why it has none.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Duration;
 
-use plugd_protocol::CallError;
 use plugd_protocol::error::ErrorKind;
+use plugd_protocol::{CallError, Outcome};
 use plugd_store::{Retention, Store, StoreError};
+use tokio::time::sleep;
 
 use crate::engine::Engine;
 
@@ -14,41 +17,77 @@ const FILE: &str = "plugd.db";
 /// Why an operator's wish that nothing be recorded leaves nothing to do.
 const SWITCHED_OFF: &str = "switched off with enabled = false in [record] of plugd.toml";
 
+/// How often it is tried again to open a store that could not be.
+const TRIED_EVERY: Duration = Duration::from_secs(3);
+
 /// What is kept of calls, where anything can be.
-pub(crate) struct Recording(Result<Store, String>);
+pub(crate) struct Recording(Arc<Slot>);
+
+/// The store's place: it may be filled later than at the start.
+struct Slot {
+    store: OnceLock<Store>,
+    /// Why it is empty.
+    reason: Mutex<String>,
+}
+
+impl Slot {
+    fn empty(reason: String) -> Slot {
+        Slot { store: OnceLock::new(), reason: Mutex::new(reason) }
+    }
+
+    /// Says why there is no store; in the log, too, where it was not said before.
+    fn failed(&self, reason: String) {
+        let mut known = self.reason.lock().unwrap_or_else(PoisonError::into_inner);
+        if *known != reason {
+            tracing::warn!(reason, "calls are not recorded");
+            *known = reason;
+        }
+    }
+
+    /// Tries to open the store; it blocks. Whether that is over.
+    fn fill(&self, path: &Path, keep: Retention) -> bool {
+        match Store::open(path, keep) {
+            // That one was moved aside is in its health.
+            Ok((store, _moved_aside)) => self.store.set(store).is_ok(),
+            Err(error) => {
+                self.failed(error.to_string());
+                false
+            }
+        }
+    }
+}
 
 impl Recording {
-    /// Opens the store; without it calls go on, unrecorded.
+    /// Opens the store; without it calls go on, unrecorded, and it is tried again.
     pub(crate) async fn open(state_dir: &Path, keep: Option<Retention>) -> Recording {
-        let Some(keep) = keep else { return Recording(Err(SWITCHED_OFF.to_owned())) };
+        let Some(keep) = keep else { return Recording(Arc::new(Slot::empty(SWITCHED_OFF.to_owned()))) };
         let path = state_dir.join(FILE);
-        let opened = tokio::task::spawn_blocking(move || Store::open(&path, keep)).await;
-        let opened = match opened {
-            Ok(Ok((store, _moved_aside_is_in_its_health))) => Ok(store),
-            Ok(Err(error)) => Err(error.to_string()),
-            Err(error) => Err(error.to_string()),
-        };
-        if let Err(reason) = &opened {
-            tracing::warn!(reason, "calls are not recorded");
+        let slot = Arc::new(Slot::empty(String::new()));
+        if !try_to_fill(&slot, &path, keep).await {
+            tokio::spawn(fill_later(Arc::downgrade(&slot), path, keep));
         }
-        Recording(opened)
+        Recording(slot)
     }
 
     /// The store, where there is one.
     pub(crate) fn store(&self) -> Option<&Store> {
-        self.0.as_ref().ok()
+        self.0.store.get()
     }
 
     /// Why nothing is recorded now.
     pub(crate) fn off(&self) -> Option<String> {
-        match &self.0 {
-            Ok(store) => {
+        match self.store() {
+            Some(store) => {
                 let health = store.health();
                 (!health.recording)
                     .then(|| health.reason.unwrap_or_else(|| "the store cannot be written".to_owned()))
             }
-            Err(reason) => Some(reason.clone()),
+            None => Some(self.reason()),
         }
+    }
+
+    fn reason(&self) -> String {
+        self.0.reason.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Writes what is queued, and ends.
@@ -59,13 +98,37 @@ impl Recording {
     }
 }
 
+/// Whether there is a store now.
+async fn try_to_fill(slot: &Arc<Slot>, path: &Path, keep: Retention) -> bool {
+    let (filled, path) = (Arc::clone(slot), path.to_owned());
+    let opened = tokio::task::spawn_blocking(move || filled.fill(&path, keep)).await;
+    opened.unwrap_or_else(|error| {
+        slot.failed(error.to_string());
+        false
+    })
+}
+
+/// Tries until there is a store, or nobody who wants it: a disk that was full has room again, a
+/// folder can be written to.
+async fn fill_later(slot: Weak<Slot>, path: PathBuf, keep: Retention) {
+    loop {
+        sleep(TRIED_EVERY).await;
+        let Some(slot) = slot.upgrade() else { return };
+        if try_to_fill(&slot, &path, keep).await {
+            tracing::warn!(path = %path.display(), "calls are recorded now");
+            return;
+        }
+    }
+}
+
 impl Engine {
     /// The store.
     ///
     /// # Errors
     /// 9005 with the reason, where there is none.
     pub(crate) fn store(&self) -> Result<&Store, CallError> {
-        self.shared().recording.0.as_ref().map_err(|reason| not_recorded(reason))
+        let recording = &self.shared().recording;
+        recording.store().ok_or_else(|| not_recorded(&recording.reason()))
     }
 }
 
@@ -76,5 +139,40 @@ pub(crate) fn not_recorded(reason: &str) -> CallError {
 
 /// The same for a store that does not do what it is asked.
 pub(crate) fn refused_by_store(error: &StoreError) -> CallError {
+    if matches!(error, StoreError::Late) {
+        let message = "the time of the call was over before the record was written: it was not run";
+        return CallError::new(ErrorKind::TimedOut, message)
+            .outcome(Outcome::NotRun)
+            .hint("the disk is slow, or another process holds the record: try again with more time");
+    }
     CallError::new(ErrorKind::NotRecorded, format!("the record cannot be used: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_store_that_could_not_be_opened_is_tried_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        // What nobody can open as a file stands for a disk that takes nothing.
+        std::fs::create_dir(folder.path().join(FILE)).expect("made");
+        let recording = Recording::open(folder.path(), Some(Retention::default())).await;
+        assert!(recording.store().is_none());
+        assert!(recording.off().is_some_and(|reason| reason.contains(FILE)), "{:?}", recording.off());
+        std::fs::remove_dir(folder.path().join(FILE)).expect("removed");
+        while recording.store().is_none() {
+            sleep(TRIED_EVERY / 10).await;
+        }
+        assert_eq!(recording.off(), None);
+        recording.close().await;
+    }
+
+    #[tokio::test]
+    async fn a_record_that_is_switched_off_is_not_tried() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let recording = Recording::open(folder.path(), None).await;
+        assert_eq!(recording.off().as_deref(), Some(SWITCHED_OFF));
+        assert!(!folder.path().join(FILE).exists());
+    }
 }

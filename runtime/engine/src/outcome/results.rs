@@ -12,13 +12,13 @@ use super::recording::refused_by_store;
 use super::summary;
 use crate::call::{Origin, Trail, in_words};
 use crate::engine::Engine;
-use crate::registry::RegisteredOperation;
+use crate::registry::{RegisteredOperation, Snapshot};
 
 /// Data of more bytes is given in pages, where the operation declares no limit of its own.
 const RESULT_LIMIT_DEFAULT: usize = 64 * 1024;
 
 /// A page is never smaller than this, whatever is declared: it would hold next to nothing.
-const RESULT_LIMIT_LEAST: usize = 256;
+const RESULT_LIMIT_LEAST: usize = plugd_protocol::manifest::RESULT_LIMIT_MIN as usize;
 
 /// So many suggestions of a plugin are handed on.
 const NEXT_ACTIONS_MAX: usize = 20;
@@ -51,10 +51,7 @@ pub(crate) fn check_output(
 /// What a plugin suggests to do next; what is none of that form is left out, with a warning.
 pub(crate) fn next_actions(operation: &OperationId, written: &RawValue) -> (Vec<NextAction>, Option<String>) {
     let Ok(listed) = serde_json::from_str::<Vec<&RawValue>>(written.get()) else {
-        return (
-            Vec::new(),
-            Some(format!("next_actions of {operation} are left out: they are no array")),
-        );
+        return (Vec::new(), Some(format!("next_actions of {operation} are left out: they are no array")));
     };
     let read = |(place, action): (usize, &&RawValue)| match next_action(action) {
         Ok(action) => Ok(action),
@@ -70,6 +67,23 @@ pub(crate) fn next_actions(operation: &OperationId, written: &RawValue) -> (Vec<
     let left_out = listed.len() > actions.len();
     let warning = format!("some next_actions of {operation} are left out: {}", why.join("; "));
     (actions, left_out.then_some(warning))
+}
+
+/// A warning where suggestions name operations that plugins do not have whose operations are known.
+pub(crate) fn not_there(
+    snapshot: &Snapshot,
+    operation: &OperationId,
+    actions: &[NextAction],
+) -> Option<String> {
+    let is_missing = |name: &&str| match OperationId::parse(name) {
+        Ok(id) => snapshot.plugin(&id.plugin).is_some() && snapshot.operation(name).is_none(),
+        // A bare name, or one in a model's spelling: what it means is not told here.
+        Err(_) => false,
+    };
+    let named = actions.iter().filter_map(|action| action.operation.as_deref());
+    let missing: Vec<&str> = named.filter(is_missing).collect();
+    let told = format!("next_actions of {operation} name what is not offered: {}", missing.join(", "));
+    (!missing.is_empty()).then_some(told)
 }
 
 fn next_action(written: &RawValue) -> Result<NextAction, String> {
@@ -152,10 +166,17 @@ impl Engine {
     /// A page of a result that is kept: the result of a large one, or one that its record holds whole.
     ///
     /// # Errors
-    /// 1009 where it is kept no more, or where the pointer leads nowhere in it.
+    /// 1009 where it is kept no more, or where the pointer leads nowhere in it; 7004 or 7005 for a
+    /// result of what the caller may not call.
     pub async fn result(&self, params: ResultParams) -> Result<ResultReport, CallError> {
-        let ResultParams { reference, pointer, offset, limit } = params;
+        let ResultParams { reference, pointer, offset, limit, caller } = params;
+        let profile = self.profile(caller.as_deref())?;
+        if limit == Some(0) {
+            let error = CallError::new(ErrorKind::MalformedRequest, "limit: expected at least 1, got 0");
+            return Err(error.hint("leave it out for as many as fit a page"));
+        }
         let (operation, data) = self.kept(&reference).await?;
+        self.may_see(profile.as_deref(), &operation)?;
         let pointer = pointer.filter(|pointer| !pointer.is_empty());
         let part = pages::locate(&data, pointer.as_deref().unwrap_or_default()).map_err(|why| {
             CallError::new(ErrorKind::UnknownResult, why)
@@ -169,26 +190,42 @@ impl Engine {
     }
 
     /// The whole data of a call, where that is kept, and what was called.
-    pub(super) async fn kept(&self, call_id: &CallId) -> Result<(String, Box<RawValue>), CallError> {
+    async fn kept(&self, call_id: &CallId) -> Result<(String, Box<RawValue>), CallError> {
         let store = self.store()?;
         if let Some(kept) = store.result(call_id).await.map_err(|error| refused_by_store(&error))? {
             return Ok((kept.operation, kept.data));
         }
         let unknown = |message: String| CallError::new(ErrorKind::UnknownResult, message);
+        let still_runs = || {
+            unknown(format!("the call {call_id} still runs: it has no result yet"))
+                .hint("`plugd jobs wait` waits for one that runs in the background")
+        };
         let detail = store.call(call_id).await.map_err(|error| refused_by_store(&error))?;
         let Some(detail) = detail else {
+            if self.runs(call_id).await? {
+                return Err(still_runs());
+            }
             return Err(unknown(format!("there is no call {call_id}, or its result is kept no more")));
         };
         let is_whole = |data: &String| data.len() as u64 == detail.data_bytes;
         let whole = detail.data.filter(is_whole).and_then(|data| RawValue::from_string(data).ok());
-        match whole {
-            Some(data) => Ok((detail.call.operation, data)),
-            None if detail.call.status == Status::Ok => {
-                Err(unknown(format!("of the result of {call_id} only the beginning is kept")).hint(format!(
+        if let Some(data) = whole {
+            return Ok((detail.call.operation, data));
+        }
+        // A job's result is kept whole for whoever waits for it.
+        if let Some(data) = self.result_of_job(call_id).await?.and_then(|result| result.data) {
+            return Ok((detail.call.operation, data));
+        }
+        // A job is recorded just before its result is kept, and some calls are before they run.
+        if self.runs(call_id).await? {
+            return Err(still_runs());
+        }
+        match detail.call.status {
+            Status::Ok => Err(unknown(format!("of the result of {call_id} only the beginning is kept"))
+                .hint(format!(
                     "`plugd calls show {call_id}` has that; --page or --key has all of it kept next time"
-                )))
-            }
-            None => Err(unknown(format!("the call {call_id} did not end with data"))
+                ))),
+            _ => Err(unknown(format!("the call {call_id} did not end with data"))
                 .hint(format!("`plugd calls show {call_id}` says how it ended"))),
         }
     }

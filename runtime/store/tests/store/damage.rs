@@ -3,7 +3,7 @@
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 
-use plugd_store::{Recorded, Retention, Store, StoreError};
+use plugd_store::{KeyState, KeyedCall, Recorded, Retention, Store, StoreError};
 
 use crate::{Place, all, eventually, keyed, row};
 
@@ -113,6 +113,8 @@ async fn a_file_that_is_deleted_under_the_store_is_made_again() {
     store.record(row("a.b")).await;
     store.flush().await.expect("written");
     fs::remove_file(place.path()).expect("deleted");
+    let why = store.health().begun_anew.expect("whoever asks is told at once");
+    assert!(why.contains("deleted"), "{why}");
     eventually("rows are in a file again", async || {
         store.record(row("c.d")).await;
         store.flush().await.expect("written");
@@ -168,4 +170,53 @@ async fn a_file_system_that_takes_nothing_is_said_and_nothing_hangs() {
     .await;
     store.record(row("e.f")).await;
     assert!(all(&store).await.iter().any(|call| call.operation == "e.f"));
+}
+
+/// What is deleted is noticed by the next call, so that its key is kept where others look for it.
+#[tokio::test]
+async fn a_key_that_is_taken_after_all_files_were_deleted_is_in_the_new_one() {
+    let place = Place::new();
+    let store = place.open();
+    store.begin(&keyed("before")).await.expect("written");
+    for end in ["", "-wal", "-shm", ".owners"] {
+        fs::remove_file(place.path().with_file_name(format!("plugd.db{end}"))).expect("deleted");
+    }
+    let key = keyed("k");
+    assert!(matches!(store.begin(&key).await, Ok(KeyState::New)));
+    let other = place.open();
+    let again = KeyedCall { call_id: keyed("k").call_id, ..key };
+    let state = other.begin(&again).await;
+    assert!(matches!(state, Ok(KeyState::Running { .. })), "its owner is known to live: {state:?}");
+    assert!(store.health().begun_anew.is_some() && store.health().recording);
+}
+
+#[tokio::test]
+async fn a_file_that_was_emptied_counts_as_damaged() {
+    let place = Place::new();
+    filled(&place, 20).await;
+    OpenOptions::new().write(true).truncate(true).open(place.path()).expect("emptied");
+    let (store, moved) = Store::open(&place.path(), Retention::default()).expect("a new one is begun");
+    assert!(moved.is_some(), "it had been filled before");
+    store.record(row("a.b")).await;
+    store.flush().await.expect("written");
+    // The same under a store that runs. A process of its own does it, as the locks of SQLite go with a file that is closed.
+    let emptied = std::process::Command::new("truncate").args(["-s", "0"]).arg(place.path()).status();
+    assert!(emptied.expect("coreutils").success());
+    assert!(store.health().begun_anew.is_some());
+    store.record(row("c.d")).await;
+    let calls = all(&store).await;
+    assert_eq!((calls.len(), &*calls[0].operation), (1, "c.d"));
+    assert!(store.health().moved_aside.is_some());
+    assert_eq!(place.damaged_files().len(), 2);
+}
+
+/// A disk that was full when the file was to be made leaves an empty one: that is no damage.
+#[tokio::test]
+async fn an_empty_file_that_never_had_anything_in_it_is_filled() {
+    let place = Place::new();
+    fs::write(place.path(), "").expect("made");
+    place.open().close().await;
+    fs::remove_file(place.path()).expect("deleted");
+    place.open().close().await;
+    assert!(place.damaged_files().is_empty());
 }

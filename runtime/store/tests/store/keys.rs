@@ -1,10 +1,14 @@
 //! Keys: one call for each, whoever comes how often.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use plugd_store::{KeyState, KeyedCall, Retention, Store};
+use plugd_protocol::control::CallsStatsParams;
+use plugd_protocol::{Outcome, Status};
+use plugd_store::{Called, KeyState, KeyedCall, Retention, Row, Store, StoreError};
+use rusqlite::Connection;
 
-use crate::{Place, id_at, keyed, now, operation, raw, row};
+use crate::{Place, all, eventually, id_at, keyed, now, operation, raw, row};
 
 /// The same call again, under a new id.
 fn again(call: &KeyedCall) -> KeyedCall {
@@ -125,4 +129,78 @@ async fn an_answer_that_had_to_go_does_not_free_its_key() {
     let first = store.begin(&again(&calls[0])).await.expect("readable");
     assert!(matches!(first, KeyState::Forgotten { call_id, .. } if call_id == calls[0].call_id));
     assert!(matches!(store.begin(&again(&calls[7])).await.expect("readable"), KeyState::Answered { .. }));
+}
+
+/// The row of a call that begins.
+fn row_of(call: &KeyedCall) -> Row {
+    let called = Called::Operation(call.operation.clone());
+    let mut row = Row::new(call.call_id.clone(), call.at, called, Status::Pending);
+    (row.caller, row.key) = (call.caller.clone(), Some(Arc::clone(&call.key)));
+    row.given = Some("{\"to\":\"ann\"}".into());
+    row
+}
+
+async fn counted(store: &Store) -> u64 {
+    let stats = store.stats(&CallsStatsParams::default()).await.expect("readable");
+    stats.iter().map(|stats| stats.count).sum()
+}
+
+#[tokio::test]
+async fn a_call_with_a_key_has_a_row_from_its_beginning_which_counts_when_it_ends() {
+    let place = Place::new();
+    let store = place.open();
+    let call = keyed("k");
+    store.begin_with(&call, Some(row_of(&call)), None).await.expect("written");
+    let begun = store.call(&call.call_id).await.expect("readable").expect("it has a row");
+    assert_eq!((begun.call.status, begun.key.as_deref()), (Status::Pending, Some("k")));
+    assert_eq!(counted(&store).await, 0);
+    store.record(Row { status: Status::Ok, ..row_of(&call) }).await;
+    let ended = store.call(&call.call_id).await.expect("readable").expect("it has a row");
+    assert_eq!((ended.call.status, all(&store).await.len(), counted(&store).await), (Status::Ok, 1, 1));
+    // A beginning that is written late does not take the place of the end.
+    let late = KeyedCall { key: "late".into(), ..call.clone() };
+    store.begin_with(&late, Some(row_of(&late)), None).await.expect("written");
+    let ended = store.call(&call.call_id).await.expect("readable").expect("it has a row");
+    assert_eq!((ended.call.status, counted(&store).await), (Status::Ok, 1));
+}
+
+#[tokio::test]
+async fn a_call_whose_store_is_gone_before_its_end_has_an_unknown_outcome_or_that_of_its_answer() {
+    let place = Place::new();
+    let store = place.open();
+    let (lost, answered) = (keyed("lost"), keyed("answered"));
+    for call in [&lost, &answered] {
+        store.begin_with(call, Some(row_of(call)), None).await.expect("written");
+    }
+    let answer = raw(
+        r#"{"status":"ok","summary":"sent","meta":{"attempt":1,"queue_us":0,"run_us":5,"argument_bytes":0,"data_bytes":0}}"#,
+    );
+    store.answer(&answered, &answer).await.expect("written");
+    let other = place.open();
+    let runs = other.call(&lost.call_id).await.expect("readable").expect("it has a row");
+    assert_eq!(runs.call.status, Status::Pending);
+    drop(store);
+
+    let ended = other.call(&lost.call_id).await.expect("readable").expect("it has a row");
+    assert_eq!((ended.call.code, ended.given.as_deref()), (Some(6011), Some("{\"to\":\"ann\"}")));
+    assert_eq!(ended.error.map(|error| error.outcome), Some(Outcome::Unknown));
+    let sent = other.call(&answered.call_id).await.expect("readable").expect("it has a row");
+    assert_eq!((sent.call.status, sent.call.summary.as_deref()), (Status::Ok, Some("sent")));
+    assert_eq!(counted(&other).await, 2);
+}
+
+#[tokio::test]
+async fn a_key_that_is_not_got_in_time_is_free_again() {
+    let place = Place::new();
+    let store = place.open();
+    let held = Connection::open(place.path()).expect("opened");
+    held.execute_batch("BEGIN IMMEDIATE").expect("nobody writes");
+    let call = keyed("k");
+    let begun = store.begin_with(&call, Some(row_of(&call)), Some(Duration::from_millis(50))).await;
+    assert!(matches!(begun, Err(StoreError::Late)), "{begun:?}");
+    held.execute_batch("ROLLBACK").expect("ended");
+    eventually("it is free", async || {
+        matches!(store.begin(&again(&call)).await, Ok(KeyState::New)).then_some(())
+    })
+    .await;
 }

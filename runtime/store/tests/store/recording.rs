@@ -196,7 +196,7 @@ async fn what_is_too_long_is_cut_and_what_has_no_proper_id_is_counted() {
     assert!(detail.error.is_some_and(|error| error.code == 2001));
     assert_eq!(all(&store).await.len(), 1);
     assert_eq!(store.health().dropped, 1);
-    let unknown = CallsShowParams { call_id: CallId::new("c1") };
+    let unknown = CallsShowParams { call_id: CallId::new("c1"), caller: None };
     assert!(store.call(&unknown.call_id).await.expect("readable").is_none());
 }
 

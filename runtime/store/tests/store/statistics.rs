@@ -29,7 +29,10 @@ async fn counts_are_exact_and_times_at_most_a_thirtysecond_too_long() {
     assert!(near(stats[0].p50_us, 50_000), "{}", stats[0].p50_us);
     assert!(near(stats[1].p95_us, 94_900), "{}", stats[1].p95_us);
 
-    let mail = CallsStatsParams { plugin: Some(PluginName::new("mail").expect("a name")), since: None };
+    let mail = CallsStatsParams {
+        plugin: Some(PluginName::new("mail").expect("a name")),
+        ..CallsStatsParams::default()
+    };
     assert_eq!(store.stats(&mail).await.expect("readable").len(), 1);
 }
 
@@ -44,7 +47,7 @@ async fn statistics_since_a_moment_leave_out_what_was_before() {
         }
     }
     for (since, expected) in [(10 * 60, 1), (60 * 60, 3), (30 * 3_600, 7), (6 * 86_400, 15)] {
-        let params = CallsStatsParams { plugin: None, since: Some(ago(since)) };
+        let params = CallsStatsParams { since: Some(ago(since)), ..CallsStatsParams::default() };
         let stats = store.stats(&params).await.expect("readable");
         assert_eq!(stats.iter().map(|stats| stats.count).sum::<u64>(), expected, "since {since} s");
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use plugd_protocol::control::UnixMillis;
 use plugd_store::{Retention, Store, TokenState, WHOLE_MAX};
 
-use crate::{Place, id_at, now, raw, row};
+use crate::{Place, id_at, keyed, now, raw, row};
 
 fn in_an_hour() -> UnixMillis {
     UnixMillis(now() + 3_600_000)
@@ -85,4 +85,47 @@ async fn data_of_middling_size_is_kept_whole_beside_its_row() {
     let kept = store.result(&fits.call_id).await.expect("readable").expect("kept");
     assert_eq!((&*kept.operation, Some(kept.data.get())), ("a.b", fits.whole.as_deref()));
     assert!(store.result(&too_large.call_id).await.expect("readable").is_none());
+}
+
+/// All the bytes there are of the store, but those of files that were moved aside.
+fn bytes_of(place: &Place) -> Vec<u8> {
+    let name = |end: &str| place.path().with_file_name(format!("plugd.db{end}"));
+    ["", "-wal"].into_iter().flat_map(|end| std::fs::read(name(end)).unwrap_or_default()).collect()
+}
+
+fn has(bytes: &[u8], text: &str) -> bool {
+    bytes.windows(text.len()).any(|window| window == text.as_bytes())
+}
+
+#[tokio::test]
+async fn nothing_is_left_in_the_file_of_what_a_used_token_carried_on() {
+    let place = Place::new();
+    let keep = Retention { age: Duration::from_secs(3_600), bytes: 32 * 1024 * 1024 };
+    let (store, _) = Store::open(&place.path(), keep).expect("opened");
+    // Large and small neighbours that come and go move it about within the file.
+    let large = raw(&format!("\"{}\"", "x".repeat(900_000)));
+    for round in 0..30 {
+        let (token, filler) = (format!("t{round}"), "f".repeat(round * 90));
+        for _ in 0..round % 4 {
+            store.keep_result(&id_at(UnixMillis(now())), "a.b", &large).await.expect("written");
+        }
+        let secret = raw(&format!("{{\"given\":\"GEHEIM{round}\",\"known\":\"GEHEIM{round}{filler}\"}}"));
+        store.put_token(&token, &secret, in_an_hour()).await.expect("written");
+        for number in 0..round % 7 {
+            let key = keyed(&format!("k{round}-{number}"));
+            store.begin(&key).await.expect("written");
+            store.answer(&key, &raw(&format!("\"{}\"", "k".repeat(200 * number)))).await.expect("written");
+        }
+    }
+    for round in 0..30 {
+        let taken = store.take_token(&format!("t{round}"), "answered").await.expect("written");
+        assert!(matches!(taken, TokenState::Open { .. }));
+        store.keep_result(&id_at(UnixMillis(now())), "a.b", &large).await.expect("written");
+    }
+    // Another process that has the file open keeps the log from being removed.
+    let other = place.open();
+    store.close().await;
+    assert!(!has(&bytes_of(&place), "GEHEIM"));
+    drop(other);
+    assert!(!has(&bytes_of(&place), "GEHEIM"));
 }

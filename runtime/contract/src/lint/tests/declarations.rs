@@ -219,6 +219,86 @@ fn d14_what_has_a_default_is_not_required() {
 }
 
 #[test]
+fn what_is_required_is_declared_and_a_default_fits_its_own_schema() {
+    let mut members = good();
+    members["input_schema"]["required"] = json!(["tiket_id"]);
+    only(Rule::RequiredUndeclared, "/input_schema/required", &members);
+    members["input_schema"]["additionalProperties"] = json!(true);
+    assert_eq!(broken("desk.query_status", &members), []);
+    let described = |schema: Value| {
+        let mut schema = schema;
+        schema["description"] = "What it is: a or b.".into();
+        schema
+    };
+    for wrong in [
+        json!({"type": "integer", "default": "three"}),
+        json!({"enum": ["a", "b"], "default": "c"}),
+        json!({"type": "number", "maximum": 5, "default": 50}),
+        json!({"$ref": "#/properties/to", "default": 3}),
+    ] {
+        let members = with("n/%n", described(wrong));
+        only(Rule::DefaultDoesNotFit, "/input_schema/properties/n~1%n/default", &members);
+    }
+    for right in [
+        json!({"type": "integer", "default": 3}),
+        json!({"$ref": "#/properties/to", "default": {"street": "x"}}),
+        json!({"type": ["string", "null"], "default": null}),
+    ] {
+        assert_eq!(broken("desk.query_status", &with("n", described(right.clone()))), [], "{right}");
+    }
+    let mut old = with("n", json!({"type": "integer", "default": "three", "description": "How many."}));
+    old["input_schema"]["$schema"] = "http://json-schema.org/draft-07/schema#".into();
+    only(Rule::DefaultDoesNotFit, "/input_schema/properties/n/default", &old);
+    let secret =
+        json!({"type": "integer", "default": "s3cret", "x-sensitive": true, "description": "The PIN."});
+    let (id, operation) = declared("desk.query_status", &with("pin", secret));
+    let found = crate::lint::operation(&id, &operation);
+    assert!(found.len() == 1 && !found[0].message.contains("s3cret"), "{found:?}");
+}
+
+#[test]
+fn misspelt_words_of_a_schema_and_unknown_formats_are_named() {
+    let told = |schema: Value| {
+        let (id, operation) = declared("desk.query_status", &with("name", schema));
+        let found = crate::lint::operation(&id, &operation);
+        found.into_iter().map(|one| format!("{} {}", one.path, one.message)).collect::<Vec<String>>()
+    };
+    let at = "/input_schema/properties/name";
+    for (key, meant) in
+        [("sensitive", "x-sensitive"), ("maxlength", "maxLength"), ("desciption", "description")]
+    {
+        let found = told(json!({"type": "string", "description": "Who.", key: true}));
+        assert_eq!(found, [format!("{at} {key:?} is no word of a schema: did you mean {meant}?")]);
+    }
+    let found = told(json!({"type": "string", "description": "Who.", "format": "datum"}));
+    assert_eq!(found, [format!("{at}/format the format \"datum\" is none that is checked")]);
+    let found = told(json!({"type": "string", "description": "Who.", "format": "mail"}));
+    assert!(found[0].ends_with("did you mean email?"), "{found:?}");
+    for fine in [
+        json!({"type": "string", "description": "Who.", "x-order": 3, "example": "Ada", "unit": "m", "in": "path"}),
+        json!({"type": "integer", "description": "Who.", "format": "int32"}),
+        json!({"type": "object", "description": "Who.", "properties": {"sensitive": {"type": "boolean", "description": "So."}}}),
+        json!({"type": "object", "description": "Who.", "default": {"sensitive": true}}),
+    ] {
+        assert_eq!(told(fine.clone()), Vec::<String>::new(), "{fine}");
+    }
+}
+
+#[test]
+fn settings_that_come_to_nothing_are_named() {
+    for (path, changes) in [
+        ("/cache_ttl", json!({"cache_ttl": 5, "effects": {"read_only": false}})),
+        ("/confirm", json!({"effects": {"destructive": true}, "confirm": "never"})),
+        ("/result_limit", json!({"result_limit": 10})),
+        ("/timeout_ms", json!({"timeout_ms": 86_400_000})),
+    ] {
+        only(Rule::SettingWithoutEffect, path, &but(changes));
+    }
+    let fine = json!({"cache_ttl": 5, "result_limit": 256, "timeout_ms": 3_600_000, "confirm": "always"});
+    assert_eq!(broken("desk.query_status", &but(fine)), []);
+}
+
+#[test]
 fn services_are_not_told_when_models_are_to_choose_them() {
     let service = but(
         json!({"audience": "plugins", "when_to_use": null, "when_not_to_use": null, "effects": {"read_only": false}}),

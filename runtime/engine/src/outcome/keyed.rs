@@ -1,0 +1,65 @@
+//! What can be a key, by what its call is known again, and the errors about keys.
+
+use plugd_protocol::error::ErrorKind;
+use plugd_protocol::{CallError, CallId, Outcome};
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+
+use super::canonical::canonical;
+
+/// A key is at most so many bytes: it is a name, not a place for data.
+pub(super) const KEY_MAX_BYTES: usize = 256;
+
+/// Whether a text can be a key.
+pub(super) fn check(key: &str) -> Result<(), CallError> {
+    let what = match key {
+        "" => "it is empty".to_owned(),
+        key if key.len() > KEY_MAX_BYTES => format!("it has {} bytes", key.len()),
+        key if key.contains(char::is_control) => "it has control characters in it".to_owned(),
+        _ => return Ok(()),
+    };
+    let message = format!("a key is 1 to {KEY_MAX_BYTES} bytes of text without control characters: {what}");
+    Err(CallError::new(ErrorKind::MalformedRequest, message))
+}
+
+/// By which the same arguments are known again; none are an empty object.
+pub(super) fn digest(given: Option<&RawValue>) -> [u8; 32] {
+    let text = given.map(canonical).filter(|text| text != "null");
+    Sha256::digest(text.unwrap_or_else(|| "{}".to_owned())).into()
+}
+
+/// The error for a key of another call.
+pub(super) fn conflict(first: &CallId) -> CallError {
+    CallError::new(
+        ErrorKind::KeyConflict,
+        format!("the key stands for the call {first}, of another operation or with other arguments"),
+    )
+}
+
+/// The error for a key whose call came to no end that is known.
+pub(super) fn outcome_unknown(first: &CallId) -> CallError {
+    CallError::new(
+        ErrorKind::OutcomeUnknown,
+        format!(
+            "the call {first} with this key was under way and came to no end: whether it ran cannot be known"
+        ),
+    )
+    .outcome(Outcome::Unknown)
+}
+
+/// The error for a key whose call has ended, and whose answer is gone.
+pub(super) fn kept_no_more(first: &CallId) -> CallError {
+    CallError::new(
+        ErrorKind::UnknownResult,
+        format!("the call {first} with this key ran to its end, but its answer is kept no more"),
+    )
+    .outcome(Outcome::Completed)
+    .hint("it is not run again; take a new key for a new call")
+}
+
+/// The error for a key whose call runs for longer than whoever comes with it waits.
+pub(super) fn still_runs(first: &CallId) -> CallError {
+    CallError::new(ErrorKind::TimedOut, format!("the call {first} with this key still runs"))
+        .outcome(Outcome::Unknown)
+        .hint("it goes on; repeat the call with the same key to get its answer")
+}
