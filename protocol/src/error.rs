@@ -256,7 +256,7 @@ error_kinds! {
     Reloaded = 6009, "reloaded", Process, retryable: false, hint: "raise drain_timeout, or call again if that is safe";
     /// The new run of a plugin failed; the old one serves on.
     NotReplaced = 6010, "not_replaced", Process, retryable: false, hint: "mend it, then `plugd reload NAME`";
-    /// plugd ended while a call with this key was under way: whether it ran cannot be known.
+    /// plugd ended while a call with a key, or in the background, was under way: whether it ran cannot be known.
     OutcomeUnknown = 6011, "outcome_unknown", Process, retryable: false, hint: "look at what the call was to change before you take a new key";
     /// A plugin used one it does not require.
     UndeclaredDependency = 7001, "undeclared_dependency", Permission, retryable: false, hint: "name it under \"requires\" in the manifest";

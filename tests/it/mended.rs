@@ -182,7 +182,10 @@ fn an_operation_that_is_not_offered_is_listed_with_its_reason() {
     let table = sandbox.python("fp", "OPERATIONS[0]['timeout_ms'] = '1s'");
     sandbox.configure(&table);
     let ran = sandbox.plugd(&["list"]).expect(0);
-    assert!(ran.stdout.contains("not offered: echo: timeout_ms: expected whole milliseconds, such as 5000"), "{ran:?}");
+    assert!(
+        ran.stdout.contains("not offered: echo: timeout_ms: expected whole milliseconds, such as 5000"),
+        "{ran:?}"
+    );
 }
 
 #[test]

@@ -122,7 +122,8 @@ pub(crate) fn show(result: &CallResult, context: &Context) -> Result<(), Failure
         (Some(pending), error) => {
             // What another engine could not carry on has a hint that names no token.
             let hint = error.as_ref().and_then(|error| error.hint.as_deref());
-            let instead = hint.filter(|hint| pending.token.as_ref().is_none_or(|token| !hint.contains(token)));
+            let instead =
+                hint.filter(|hint| pending.token.as_ref().is_none_or(|token| !hint.contains(token)));
             let line = |rest: &str| context.command_line(rest);
             output.say(&render::pending(pending, instead, output.paint_aside(), line));
         }
@@ -158,7 +159,11 @@ pub(crate) async fn finish(result: &CallResult, runtime: Runtime, context: &Cont
 fn advise(result: &CallResult, runtime: &Runtime, context: &Context) {
     let Runtime::Embedded { opened_in, .. } = runtime else { return };
     let starting = *opened_in + Duration::from_micros(result.meta.queue_us);
-    if starting > SLOW_START && result.meta.generation.is_some() && !result.meta.cached && !result.meta.replayed {
+    if starting > SLOW_START
+        && result.meta.generation.is_some()
+        && !result.meta.cached
+        && !result.meta.replayed
+    {
         let seconds = starting.as_secs_f64();
         context.output.note(&format!(
             "starting took {seconds:.1} s: with `plugd serve` running, plugins stay up and calls begin at once"

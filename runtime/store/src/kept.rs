@@ -156,6 +156,7 @@ pub(crate) fn keep(
         if dropped == 0 {
             return Ok(kept);
         }
+        place.forgets.set(true);
     }
 }
 

@@ -1,5 +1,6 @@
 //! What is kept for how long, and how what is over goes: oldest first, a little at a time.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use plugd_protocol::control::UnixMillis;
@@ -68,6 +69,7 @@ pub(crate) fn sweep(
     connection: &mut Connection,
     keep: &Retention,
     owners: &Owners,
+    forgets: &Cell<bool>,
 ) -> rusqlite::Result<bool> {
     let now = unix_now();
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -79,7 +81,9 @@ pub(crate) fn sweep(
         "DELETE FROM kept WHERE id IN (SELECT id FROM kept WHERE until <= ?1 LIMIT ?2)",
         "DELETE FROM tokens WHERE token IN (SELECT token FROM tokens WHERE expires <= ?1 LIMIT ?2)",
     ] {
-        more |= transaction.prepare_cached(sql)?.execute(params![number(now.0), AT_ONCE])? as i64 >= AT_ONCE;
+        let removed = transaction.prepare_cached(sql)?.execute(params![number(now.0), AT_ONCE])?;
+        forgets.set(forgets.get() | (removed > 0));
+        more |= removed as i64 >= AT_ONCE;
     }
     let week_ago = number(now.0) - i64::try_from(RESULTS_KEPT.as_millis()).unwrap_or(i64::MAX);
     let ended = "DELETE FROM jobs WHERE call IN
@@ -221,6 +225,8 @@ mod tests {
     struct Filled {
         connection: Connection,
         owners: Owners,
+        /// Whether the log must be emptied.
+        forgets: Cell<bool>,
         folder: tempfile::TempDir,
     }
 
@@ -237,12 +243,12 @@ mod tests {
                 }
             }
             rows.settle(&connection).expect("written");
-            Filled { connection, owners, folder }
+            Filled { connection, owners, forgets: Cell::new(false), folder }
         }
 
         fn sweep(&mut self, keep: &Retention) -> usize {
             (1..10_000)
-                .find(|_| !sweep(&mut self.connection, keep, &self.owners).expect("swept"))
+                .find(|_| !sweep(&mut self.connection, keep, &self.owners, &self.forgets).expect("swept"))
                 .expect("a sweep comes to its end")
         }
 
@@ -289,6 +295,7 @@ mod tests {
         assert_eq!(filled.count("kept"), 1);
         assert_eq!(filled.count("tokens WHERE token = 'good'"), 1);
         assert_eq!(filled.count("tokens"), 1);
+        assert!(filled.forgets.get(), "what was kept is to go from the log, too");
         assert_eq!(filled.count("jobs WHERE call IN (x'02', x'03')"), 2);
         assert_eq!(filled.count("jobs"), 2);
     }

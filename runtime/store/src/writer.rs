@@ -262,7 +262,7 @@ impl Writer {
             self.sweep_at = Instant::now() + SWEEP_EVERY;
             return;
         };
-        let swept = sweep(connection, &self.shared.keep, &self.shared.owners);
+        let swept = sweep(connection, &self.shared.keep, &self.shared.owners, &self.forgets);
         let more = swept.as_ref().is_ok_and(|more| *more);
         self.sweep_at = Instant::now() + if more { Duration::ZERO } else { SWEEP_EVERY };
         match swept {

@@ -72,8 +72,10 @@ pub(crate) fn measure(repetitions: usize) -> io::Result<Record> {
             expect(call.is_some(), "a call is missing")
         })?);
         record.stats.push(time(&runtime, &path, async |store| {
-            let params =
-                CallsStatsParams { since: Some(UnixMillis(now().0 - 20 * 86_400_000)), ..CallsStatsParams::default() };
+            let params = CallsStatsParams {
+                since: Some(UnixMillis(now().0 - 20 * 86_400_000)),
+                ..CallsStatsParams::default()
+            };
             let stats = store.stats(&params).await.map_err(io::Error::other)?;
             expect(stats.len() == 40, "an operation is missing")
         })?);

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::bare::{self, Raw};
 use crate::contender::{
-    Case, Contender, ENGINE, ENGINE_SDK, Heat, Pair, RAW, RMCP_BEST, RMCP_DEFAULT, SOCKET, Samples, UNRECORDED,
-    take_turns,
+    Case, Contender, ENGINE, ENGINE_SDK, Heat, Pair, RAW, RMCP_BEST, RMCP_DEFAULT, SOCKET, Samples,
+    UNRECORDED, take_turns,
 };
 use crate::crowd::{self, CROWD, Known};
 use crate::daemon::{Daemon, Socket};

@@ -111,7 +111,8 @@ async fn a_job_and_a_page_are_asked_for_by_the_calls_id() {
     sandbox.write("plugins/shop/go", "");
     let ended = client.jobs_wait(&wait(60_000)).await.expect("a result");
     assert_eq!((ended.status, ended.meta.call_id.as_ref()), (Status::Ok, Some(&call_id)), "{ended:?}");
-    let detail = client.call_detail(&CallsShowParams { call_id, caller: None }).await.expect("it is recorded");
+    let detail =
+        client.call_detail(&CallsShowParams { call_id, caller: None }).await.expect("it is recorded");
     assert_eq!(detail.call.status, Status::Ok);
 
     let list = client.call(&CallParams::new("shop.list")).await.expect("a result");

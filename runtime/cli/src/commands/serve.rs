@@ -56,7 +56,8 @@ async fn serve(detached: bool, context: &Context) -> Result<u8, Failure> {
     // The socket comes first: a second daemon must not touch a plugin before it is refused.
     let state_dir = &settings.config.state_dir;
     let of_state_dir = |error| Failure::bind(error, true);
-    let bound = ControlSocket::bind(&path).map_err(|error| Failure::bind(error, path.starts_with(state_dir)))?;
+    let bound =
+        ControlSocket::bind(&path).map_err(|error| Failure::bind(error, path.starts_with(state_dir)))?;
     let socket = bound.with_state(state_dir).map_err(of_state_dir)?;
     let mut signals = Signals::catch()
         .map_err(|error| Failure::environment(format!("cannot catch signals: {error}"), "try again"))?;

@@ -148,7 +148,7 @@ fn a_conversion_that_loses_something_is_an_error() {
             ("\"二三\"", "an integer, written in digits, for this can be read in two ways"),
             ("\"0x10\"", "an integer"),
             ("\"几个\"", "an integer"),
-            ("\"1,000\"", "an integer"),
+            ("\"1,000\"", "an integer, written without separators between its digits"),
             ("3.7", "an integer"),
             ("true", "an integer"),
             ("[3]", "an integer"),
