@@ -24,7 +24,7 @@ struct Speaker<'a> {
 }
 
 /// Whether a program is there; where it is not, says so past the test's captured output.
-fn there_is(program: &str, args: &[&str]) -> bool {
+pub(crate) fn there_is(program: &str, args: &[&str]) -> bool {
     let mut run = Command::new(program);
     run.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let found = run.status().is_ok_and(|status| status.success());

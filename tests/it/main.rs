@@ -11,6 +11,7 @@ mod cli;
 mod daemon;
 mod guide;
 mod jobs;
+mod kept_to;
 mod keys;
 mod languages;
 mod lifecycle;

@@ -70,7 +70,11 @@ impl Goal {
         let at_rest =
             matches!(view.state, PluginState::Blocked | PluginState::Disabled | PluginState::Failed);
         match self {
-            Goal::Started { after } => view.settled_start && (view.generation > after || at_rest),
+            Goal::Started { after } => {
+                // Somebody stopped it meanwhile: the run that is waited for will not be.
+                let given_up = !view.wanted_up && view.settled_stop;
+                view.settled_start && (view.generation > after || at_rest || given_up)
+            }
             // The next run may follow at once, and the stop never be seen by itself.
             Goal::Stopped { running } => {
                 view.settled_stop || running.is_some_and(|running| view.generation > running)
