@@ -52,7 +52,7 @@ pub(crate) struct Global {
     /// Say nothing on stderr but errors
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
-    /// Call as this profile of those under [callers], which only narrows what is allowed
+    /// Call as this profile of those under `[callers]`, which only narrows what is allowed
     // Its own name: `calls` has a filter `--caller` beside it.
     #[arg(id = "as", long = "as", global = true, env = "PLUGD_AS", value_name = "CALLER")]
     pub(crate) caller: Option<String>,
