@@ -238,6 +238,8 @@ impl Context {
     ) -> Result<Box<RawValue>, Error> {
         self.check()?;
         let answer = self.0.wire.ask(&self.0.call_id, method, params)?;
+        // A cancel that came just before found nobody waiting yet.
+        self.check()?;
         match answer.recv() {
             Ok(HostAnswer::Result(whole)) => Ok(whole),
             Ok(HostAnswer::Error(error)) => Err(Error::from_rpc(error)),
