@@ -154,7 +154,7 @@ says invalid_arguments ticket_id
 run 3 call weather.get_weather citty=Beijing
 says "did you mean city?"
 
-step "A plugin is killed while two calls are in flight: both callers know at once, the next call is answered."
+step "A plugin is killed while two calls are in flight: they only read, so they are run again; killed once more, both callers know at once, and the next call is answered."
 before=$(status_of tickets pid)
 for number in 1 2; do
     printf '\n$ plugd call tickets.query_status ticket_id=TK-20241218-004 &    (takes 20 seconds)\n'
@@ -163,6 +163,11 @@ for number in 1 2; do
 done
 until_true "both calls are in flight" in_flight tickets 2
 printf '\n$ kill -9 %s\n' "$before"
+kill -9 "$before"
+run_again() { [ "$(status_of tickets pid)" != "$before" ] && in_flight tickets 2; }
+until_true "both calls are in flight again" run_again
+before=$(status_of tickets pid)
+printf '\n$ kill -9 %s    (which runs them again)\n' "$before"
 kill -9 "$before"
 began=$(date +%s)
 for pid in $callers; do
