@@ -33,20 +33,25 @@ pub(crate) fn not_admitted(plugin: &PluginName, failure: NotAdmitted) -> CallErr
     }
 }
 
-fn shut(plugin: &PluginName, state: PluginState, reason: Option<String>) -> CallError {
-    let kind = match state {
-        PluginState::Blocked => ErrorKind::Blocked,
-        PluginState::Disabled => ErrorKind::Disabled,
-        PluginState::Failed => ErrorKind::Failed,
-        PluginState::Stopped => ErrorKind::Stopped,
+/// Why nothing can be called in a state; `None` for one that a call can wait in.
+pub(crate) fn down(state: PluginState) -> Option<ErrorKind> {
+    match state {
+        PluginState::Blocked => Some(ErrorKind::Blocked),
+        PluginState::Disabled => Some(ErrorKind::Disabled),
+        PluginState::Failed => Some(ErrorKind::Failed),
+        PluginState::Stopped => Some(ErrorKind::Stopped),
         PluginState::Registered
         | PluginState::Starting
         | PluginState::Ready
         | PluginState::Busy
         | PluginState::Idle
         | PluginState::Backoff
-        | PluginState::Stopping => ErrorKind::ShuttingDown,
-    };
+        | PluginState::Stopping => None,
+    }
+}
+
+fn shut(plugin: &PluginName, state: PluginState, reason: Option<String>) -> CallError {
+    let kind = down(state).unwrap_or(ErrorKind::ShuttingDown);
     let error = CallError::new(kind, format!("{plugin} {}", is(state, reason.as_deref())));
     match kind {
         ErrorKind::Stopped => error.hint(format!("`plugd start {plugin}` brings it back")),

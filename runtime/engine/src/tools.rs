@@ -16,7 +16,7 @@ use plugd_supervisor::driver::PluginView;
 use crate::callers::sees;
 use crate::config::{Config, Profile};
 use crate::engine::Engine;
-use crate::failure::word;
+use crate::failure::{down, word};
 use crate::listing::shown_state;
 use crate::outcome::builtin;
 use crate::registry::{RegisteredOperation, Snapshot};
@@ -151,24 +151,14 @@ impl Standing {
     fn down(&self, plugin: &PluginName) -> Option<(PluginState, String)> {
         let view = self.views.get(plugin)?;
         let state = shown_state(view);
-        match state {
-            PluginState::Blocked | PluginState::Disabled | PluginState::Failed | PluginState::Stopped => {
-                let reason = match &view.reason {
-                    // Such as: disabled in plugd.toml.
-                    Some(reason) if reason.starts_with(word(state)) => format!("{plugin} is {reason}"),
-                    Some(reason) => format!("{plugin} is {}: {reason}", word(state)),
-                    None => format!("{plugin} is {}", word(state)),
-                };
-                Some((state, reason))
-            }
-            PluginState::Registered
-            | PluginState::Starting
-            | PluginState::Ready
-            | PluginState::Busy
-            | PluginState::Idle
-            | PluginState::Backoff
-            | PluginState::Stopping => None,
-        }
+        down(state)?;
+        let reason = match &view.reason {
+            // Such as: disabled in plugd.toml.
+            Some(reason) if reason.starts_with(word(state)) => format!("{plugin} is {reason}"),
+            Some(reason) => format!("{plugin} is {}: {reason}", word(state)),
+            None => format!("{plugin} is {}", word(state)),
+        };
+        Some((state, reason))
     }
 
     /// Sorts what there is for whoever calls.
@@ -304,19 +294,7 @@ fn tool(operation: &RegisteredOperation, dialect: Option<Dialect>) -> Tool {
 
 /// The error for a tool that was asked for and is not offered.
 fn refusal(one: &NotOffered) -> CallError {
-    let kind = match one.state {
-        PluginState::Blocked => ErrorKind::Blocked,
-        PluginState::Disabled => ErrorKind::Disabled,
-        PluginState::Failed => ErrorKind::Failed,
-        PluginState::Stopped => ErrorKind::Stopped,
-        PluginState::Registered
-        | PluginState::Starting
-        | PluginState::Ready
-        | PluginState::Busy
-        | PluginState::Idle
-        | PluginState::Backoff
-        | PluginState::Stopping => ErrorKind::UnknownOperation,
-    };
+    let kind = down(one.state).unwrap_or(ErrorKind::UnknownOperation);
     let error = CallError::new(kind, format!("{} is not offered: {}", one.id, one.reason));
     match kind {
         ErrorKind::UnknownOperation => error.hint("`plugd tools --all` shows what is not offered, and why"),

@@ -94,6 +94,11 @@ impl Supervisor {
         self.apply(now, event, &mut out);
         self.settle(now, &mut out);
         self.announce(now, &mut out);
+        debug_assert_eq!(
+            self.deadline(),
+            self.plugins.values().filter_map(Lifecycle::deadline).min(),
+            "a plugin's deadline changed and it was not looked at"
+        );
         out
     }
 
