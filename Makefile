@@ -7,7 +7,7 @@ TARGET_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))
 NOT_PEER := --workspace --exclude plugd-bench-peer
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench bench-quick chaos fuzz install clean tools examples release
+.PHONY: help demo test check bench bench-quick bench-sdks chaos fuzz install clean tools examples release others peers
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -20,18 +20,26 @@ demo: tools ## build, then run the whole story on real processes (under a minute
 test: tools ## build what the tests need, then run all of them
 	$(CARGO) build --bins
 	@$(MAKE) --no-print-directory examples
+	PYTHON=$(PYTHON) tests/sdks.sh test
 	$(CARGO) test $(NOT_PEER)
+	$(CARGO) test -p plugd-sdk --features async --test asynchronous
 
 check: tools ## formatting, lints, docs, layout, licences, syntax of the fixtures
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --all-targets $(NOT_PEER) -- -D warnings
+	$(CARGO) clippy -p plugd-sdk --features async --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps $(NOT_PEER)
 	$(CARGO) test -p plugd-tests --test tidy
 	tests/tidy/licences.sh
 	tests/tidy/syntax.sh
+	PYTHON=$(PYTHON) tests/sdks.sh check
 
-bench: tools release ## measure everything and write docs/performance.md
+bench: tools release others peers ## measure everything and write docs/performance.md
 	"$(TARGET_DIR)/release/plugd-bench" full
+
+bench-sdks: tools others peers ## a handler in each language, against a bare loop and MCP servers, in half a minute
+	@$(CARGO) build --quiet --release -p plugd-bench
+	@"$(TARGET_DIR)/release/plugd-bench" sdks
 
 bench-quick: tools release ## the main figures as `name: value` lines, under two minutes
 	@"$(TARGET_DIR)/release/plugd-bench" quick
@@ -79,6 +87,25 @@ release:
 	@$(CARGO) build --quiet --release -p plugd-bench-peer
 	@$(call with_musl,$(CARGO) build --quiet --release -p plugd-launcher --target) && \
 	  install -m 755 "$(TARGET_DIR)/$(MUSL)/release/plugd-launcher" "$(TARGET_DIR)/release/plugd-launcher"
+
+# What the bench runs of other languages. What is missing there, it says itself, and measures the rest.
+others:
+	@rm -f "$(TARGET_DIR)"/release/go_loop "$(TARGET_DIR)"/release/go_sdk
+	@if command -v go >/dev/null; then cd tests/bench/programs/go && \
+	  go build -o "$(TARGET_DIR)/release/go_loop" ./loop && go build -o "$(TARGET_DIR)/release/go_sdk" ./sdk; fi
+
+# MCP servers for the bench to compare with, from PyPI and npm; minutes at most, and never part of the tests.
+PEERS = $(TARGET_DIR)/bench-peers
+PROGRAMS = tests/bench/programs
+peers:
+	@mkdir -p "$(PEERS)/node"
+	@{ test -x "$(PEERS)/python/bin/pip" || $(PYTHON) -m venv "$(PEERS)/python"; } && \
+	  timeout 300 "$(PEERS)/python/bin/pip" install --quiet --disable-pip-version-check \
+	    -r $(PROGRAMS)/python/requirements.txt || \
+	  echo "FastMCP cannot be installed: nothing will be compared with it" >&2
+	@install -m 644 $(PROGRAMS)/node/package.json $(PROGRAMS)/node/peer.js "$(PEERS)/node" && \
+	  timeout 300 npm install --prefix "$(PEERS)/node" --silent --no-audit --no-fund --prefer-offline || \
+	  echo "the MCP SDK for Node cannot be installed: nothing will be compared with it" >&2
 
 # Statically against musl, the launcher starts several times faster (docs/decisions/0007-launcher.md).
 MUSL = $(shell uname -m)-unknown-linux-musl

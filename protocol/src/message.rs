@@ -16,6 +16,10 @@ use serde_json::value::RawValue;
 use crate::error::RpcError;
 use crate::plain::plain;
 
+mod front;
+
+pub use front::{id_in_head, request_front};
+
 /// A message as read from a line.
 #[derive(Debug)]
 pub enum Message<'a> {
@@ -96,11 +100,15 @@ impl<'a> Message<'a> {
         if line.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
             return Err(NotAMessage::Shape("expected an object"));
         }
-        let envelope: Envelope<'a> = serde_json::from_slice(line)?;
-        if envelope.jsonrpc.as_deref() != Some("2.0") {
+        let envelope: Envelope<'a> = match std::str::from_utf8(line) {
+            // Looked through at once, not string by string.
+            Ok(text) => serde_json::from_str(text)?,
+            Err(_) => serde_json::from_slice(line)?,
+        };
+        if envelope.jsonrpc.is_none_or(|version| version.0 != "2.0") {
             return Err(NotAMessage::Shape("expected \"jsonrpc\": \"2.0\""));
         }
-        match (envelope.method, envelope.id) {
+        match (envelope.method.map(|method| method.0), envelope.id) {
             (Some(method), Some(id)) => {
                 if !id.get().starts_with(['"', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']) {
                     return Err(NotAMessage::Shape("an id is a string or a number"));
@@ -140,47 +148,6 @@ pub fn whole_result(line: &[u8]) -> Result<&RawValue, NotAMessage> {
 /// A host id read back strictly: digits only, no sign, fraction, exponent or quotes.
 pub fn host_id(id: &RawValue) -> Option<u64> {
     digits(id.get().as_bytes())
-}
-
-/// Finds the id of an answer in the beginning of a message that is too long to be parsed, or broken.
-///
-/// Looks at the outermost object only; `None` when its `id` does not stand in what was kept, or
-/// when it is a request: its id is the sender's own.
-pub fn id_in_head(head: &[u8]) -> Option<u64> {
-    let mut depth = 0_u32;
-    let mut at = 0;
-    let mut id = None;
-    while at < head.len() {
-        match head[at] {
-            b'"' => {
-                let Some(end) = string_end(head, at) else { break };
-                let rest = head[end + 1..].trim_ascii_start();
-                let value = rest.strip_prefix(b":").filter(|_| depth == 1);
-                match (&head[at..=end], value) {
-                    (b"\"method\"", Some(_)) => return None,
-                    (b"\"id\"", Some(value)) if id.is_none() => {
-                        id = Some(whole_number(value.trim_ascii_start())?)
-                    }
-                    // What follows is long, and nothing else is missing.
-                    (b"\"result\"" | b"\"error\"", Some(_)) if id.is_some() => break,
-                    _ => {}
-                }
-                at = end;
-            }
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' => depth = depth.checked_sub(1)?,
-            _ => {}
-        }
-        at += 1;
-    }
-    id
-}
-
-/// The number that stands here as a whole: `12.0` and `1e2` are other ids than `12` and `1`.
-fn whole_number(value: &[u8]) -> Option<u64> {
-    let length = value.iter().position(|byte| !byte.is_ascii_digit())?;
-    let whole = matches!(value[length], b',' | b'}') || value[length].is_ascii_whitespace();
-    digits(&value[..length]).filter(|_| whole)
 }
 
 /// Appends a request and its newline.
@@ -281,11 +248,11 @@ struct ErrorOut<'a> {
 #[derive(Deserialize)]
 struct Envelope<'a> {
     #[serde(borrow)]
-    jsonrpc: Option<Cow<'a, str>>,
+    jsonrpc: Option<Key<'a>>,
     #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'a RawValue>,
     #[serde(borrow)]
-    method: Option<Cow<'a, str>>,
+    method: Option<Key<'a>>,
     #[serde(borrow)]
     params: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
@@ -364,6 +331,7 @@ impl<'de: 'a, 'a> Visitor<'de> for AnswerVisitor<'a> {
     }
 }
 
+/// Text that is borrowed where it can be; serde copies that of an `Option<Cow<str>>`.
 #[derive(Deserialize)]
 struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -381,20 +349,6 @@ fn digits(text: &[u8]) -> Option<u64> {
     let plain =
         !text.is_empty() && text.iter().all(u8::is_ascii_digit) && (text[0] != b'0' || text.len() == 1);
     if plain { std::str::from_utf8(text).ok()?.parse().ok() } else { None }
-}
-
-/// Where the string that opens at `at` closes.
-fn string_end(head: &[u8], at: usize) -> Option<usize> {
-    let mut escaped = false;
-    for (index, byte) in head.iter().enumerate().skip(at + 1) {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' => escaped = true,
-            b'"' => return Some(index),
-            _ => {}
-        }
-    }
-    None
 }
 
 #[cfg(test)]
@@ -474,17 +428,6 @@ mod tests {
         for other in ["\"12\"", "12.0", "1e1", "-1", "null", "true"] {
             assert_eq!(id(other), None, "{other}");
         }
-    }
-
-    #[test]
-    fn the_id_of_an_oversized_message_is_found_in_its_head() {
-        assert_eq!(id_in_head(br#"{"jsonrpc":"2.0","id":12,"result":{"data":"aaa"#), Some(12));
-        assert_eq!(id_in_head(br#"{"jsonrpc":"2.0", "id" : 3 , "result":{"data":"aaa"#), Some(3));
-        assert_eq!(id_in_head(br#"{"result":{"id":9,"data":"aaa"#), None);
-        assert_eq!(id_in_head(br#"{"x":"\"id\":5","id":6,"#), Some(6));
-        assert_eq!(id_in_head(br#"{"id":12"#), None);
-        assert_eq!(id_in_head(br#"{"id":12.0,"result":{"data":"aaa"#), None);
-        assert_eq!(id_in_head(b"aaaaaaaa"), None);
     }
 
     #[test]

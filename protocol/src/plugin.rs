@@ -170,6 +170,9 @@ pub struct LogParams<'a> {
     /// The call it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<CallId>,
+    /// The trace it belongs to: the 32 hexadecimal digits of that call's `traceparent`.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub trace_id: Option<Cow<'a, str>>,
 }
 
 /// How serious a log line is.

@@ -267,11 +267,21 @@ fn what_a_plugin_tells_is_read_as_released() {
         level: LogLevel::Warn,
         message: "the ticket system answered slowly".into(),
         call_id: Some(call_id.clone()),
+        trace_id: None,
     };
-    writes_notification("v1/log.json", method::LOG, &log);
-    let line = golden("v1/log.json");
-    let read: LogParams<'_> = serde_json::from_str(params_of(&line, "log").1).expect("params");
-    assert_eq!((read.level, read.message, read.call_id), (log.level, log.message, log.call_id));
+    let traced = LogParams {
+        trace_id: Some("4bf92f3577b34da6a3ce929d0e0e4736".into()),
+        message: log.message.clone(),
+        call_id: log.call_id.clone(),
+        ..log
+    };
+    for (name, log) in [("v1/log.json", log), ("v1/log.traced.json", traced)] {
+        writes_notification(name, method::LOG, &log);
+        let line = golden(name);
+        let read: LogParams<'_> = serde_json::from_str(params_of(&line, "log").1).expect("params");
+        assert_eq!((read.level, read.message), (log.level, log.message), "{name}");
+        assert_eq!((read.call_id, read.trace_id), (log.call_id, log.trace_id), "{name}");
+    }
 
     let piece = raw(r#"{"step":"manager"}"#);
     writes_notification(

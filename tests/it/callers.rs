@@ -195,6 +195,7 @@ async fn a_caller_sees_and_reads_only_calls_that_it_could_make() {
         pointer: None,
         offset: None,
         limit: None,
+        whole: false,
         caller,
     };
     let show = |call_id: &CallId, caller| CallsShowParams { call_id: call_id.clone(), caller };

@@ -5,6 +5,7 @@ mod cancel;
 mod chain;
 mod envelope;
 mod identity;
+mod interrupted;
 mod queue;
 
 use std::sync::Arc;

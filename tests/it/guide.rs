@@ -20,9 +20,12 @@ const PAGES: &[(&str, usize)] = &[
     ("calling.md", 30),
     ("declaring.md", 15),
     ("first-plugin.md", 10),
+    ("go.md", 15),
     ("looking-back.md", 8),
     ("other-plugins.md", 4),
     ("results.md", 8),
+    ("rust.md", 15),
+    ("testing.md", 10),
     ("tools-for-models.md", 12),
 ];
 
@@ -65,6 +68,16 @@ fn the_page_of_the_first_plugin_is_true() {
     run("first-plugin.md");
 }
 
+#[test]
+fn the_page_of_rust_is_true() {
+    run("rust.md");
+}
+
+#[test]
+fn the_page_of_go_is_true() {
+    run("go.md");
+}
+
 /// Row X15: confirmation, timeout, retry, cache and async from the manifest alone.
 #[test]
 fn r_x15_fifteen_lines_of_sh_get_every_policy_from_their_manifest() {
@@ -97,6 +110,11 @@ fn the_page_of_calling_is_true() {
 #[test]
 fn the_page_of_tools_for_models_is_true() {
     run("tools-for-models.md");
+}
+
+#[test]
+fn the_page_of_testing_is_true() {
+    run("testing.md");
 }
 
 #[test]

@@ -1,9 +1,12 @@
 //! Rows of the requirements that had no test of their own: each is kept to, and says so here.
 
 mod arguments;
+mod claims;
+mod confined;
 mod declared;
 mod errors;
 mod found;
+mod overlaps;
 mod replaced;
 
 use plugd_tests::Daemon;

@@ -198,7 +198,7 @@ fn r2_the_suite_passes_against_the_rust_example() {
 }
 
 /// A program printed in the protocol's page, by the name the page gives it.
-fn from_the_protocol_page(name: &str) -> String {
+pub(crate) fn from_the_protocol_page(name: &str) -> String {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/protocol.md");
     let page = std::fs::read_to_string(page).expect("the page is there");
     let (_, rest) = page.split_once(&format!("<!-- run: {name} -->\n```")).expect("the page has the program");

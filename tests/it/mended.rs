@@ -1,9 +1,15 @@
 //! Faults that people met, each with the right outcome.
 
+mod alone;
+mod asked;
 mod changes;
+mod full;
+mod held;
 mod passed_over;
+mod record;
 mod results;
 mod texts;
+mod whole;
 
 use plugd_tests::Sandbox;
 

@@ -255,6 +255,7 @@ async fn a_page_of_nothing_is_refused() {
         pointer: None,
         offset: Some(10),
         limit: Some(0),
+        whole: false,
         caller: None,
     };
     match client.result(&params).await {

@@ -228,6 +228,32 @@ def handle(operation, arguments, params):
     daemon.stop();
 }
 
+/// The plugin's own word for the trace counts where the call is over, and only where it is a trace.
+#[test]
+fn a_line_about_a_call_that_is_over_keeps_the_trace_that_the_plugin_names() {
+    let sandbox = Sandbox::new("");
+    let telling = r"
+def handle(operation, arguments, params):
+    for trace in ['0af7651916cd43dd8448eb211c80319c', 'no trace']:
+        send({'jsonrpc': '2.0', 'method': 'log', 'params':
+            {'message': trace, 'call_id': 'long over', 'trace_id': trace}})
+    return {'data': None}
+";
+    let table = sandbox.python("late", telling);
+    sandbox.configure(&table);
+    let daemon = sandbox.serve();
+    daemon.plugd(&["call", "late.echo"]).expect(0);
+    let lines = daemon.json(&["logs", "late"]);
+    let trace_of = |text: &str| {
+        let line = lines.as_array().into_iter().flatten().find(|line| line["text"] == text);
+        line.map(|line| (line["call_id"].clone(), line["trace_id"].clone()))
+    };
+    let trace = "0af7651916cd43dd8448eb211c80319c";
+    assert_eq!(trace_of(trace), Some((json!("long over"), json!(trace))), "{lines:#}");
+    assert_eq!(trace_of("no trace"), Some((json!("long over"), Value::Null)), "{lines:#}");
+    daemon.stop();
+}
+
 /// Notes how many of its calls run at once.
 const COUNTING: &str = r#"
 RUNNING = []

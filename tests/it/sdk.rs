@@ -28,13 +28,14 @@ fn rough() -> PathBuf {
 #[test]
 fn r_u8_a_plugin_is_usable_by_hand() {
     let on_a_terminal = Command::new("python3")
-        .args(["-c", "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]))"])
+        .args(["-c", "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"])
         .arg(rough())
         .stdin(Stdio::null())
         .output()
         .expect("python3 runs");
     let said = String::from_utf8_lossy(&on_a_terminal.stdout);
-    assert!(said.contains("a plugd plugin") && said.contains("--describe"), "{on_a_terminal:?}");
+    assert!(said.contains("a plugd plugin") && said.contains("plugd call"), "{on_a_terminal:?}");
+    assert_eq!(on_a_terminal.status.code(), Some(2), "{on_a_terminal:?}");
 
     let mut piped = Command::new(rough())
         .stdin(Stdio::piped())

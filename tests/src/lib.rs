@@ -6,6 +6,7 @@ mod detached;
 mod guide;
 mod neighbour;
 mod sandbox;
+pub mod sessions;
 mod wait;
 
 pub use daemon::Daemon;

@@ -14,6 +14,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("plugd-contract", &["plugd-protocol"]),
     ("plugd-launcher", &[]),
     ("plugd-supervisor", &["plugd-protocol", "plugd-launcher"]),
+    ("plugd-conformance", &["plugd-protocol", "plugd-contract", "plugd-supervisor"]),
     ("plugd-store", &["plugd-protocol"]),
     ("plugd-dialogue", &["plugd-protocol"]),
     ("plugd-mcp", &["plugd-protocol"]),
@@ -29,8 +30,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("plugd-daemon", &["plugd-protocol", "plugd-engine"]),
-    ("plugd", &["plugd-protocol", "plugd-engine", "plugd-daemon"]),
-    ("plugd-sdk", &["plugd-protocol"]),
+    ("plugd", &["plugd-protocol", "plugd-conformance", "plugd-engine", "plugd-daemon"]),
+    ("plugd-sdk", &["plugd-protocol", "plugd-sdk-macros"]),
+    ("plugd-sdk-macros", &[]),
 ];
 
 /// Crates that nothing pure may depend on: they bring I/O, clocks, threads or randomness.

@@ -8,6 +8,7 @@ const REQUIRED: &[&str] = &[
     "Cargo.lock",
     "Makefile",
     "README.md",
+    "README.zh-CN.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",

@@ -1,5 +1,6 @@
 //! Links between the pages lead somewhere, to the very heading they name.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::{Findings, files_below, root};
@@ -83,4 +84,24 @@ fn internal_links_lead_somewhere() {
 fn a_link_in_backticks_is_text() {
     assert_eq!(targets("see [a](b.md#c) and `[d](e)`, [f](g)"), ["b.md#c", "g"]);
     assert_eq!(anchor("## 3. Errors and `data`"), "3-errors-and-data");
+}
+
+/// What a page and its translation have in common: headings by depth, code, and where links lead.
+fn skeleton(page: &str) -> (Vec<String>, Vec<String>, BTreeSet<String>) {
+    let text = std::fs::read_to_string(root().join(page)).expect("the page is there");
+    let code = text.split("```").skip(1).step_by(2).map(str::to_owned).collect();
+    let prose = prose(&text);
+    let depth = |line: &str| line.chars().take_while(|letter| *letter == '#').collect::<String>();
+    let headings = prose.iter().map(|(_, line)| depth(line)).filter(|depth| !depth.is_empty()).collect();
+    let links = prose.iter().flat_map(|(_, line)| targets(line));
+    (headings, code, links.filter(|target| !target.starts_with("README")).collect())
+}
+
+#[test]
+fn the_chinese_readme_keeps_step_with_the_english_one() {
+    let (headings, code, links) = skeleton("README.md");
+    let (headings_zh, code_zh, links_zh) = skeleton("README.zh-CN.md");
+    assert_eq!(headings_zh, headings, "the same sections");
+    assert_eq!(code_zh, code, "the same code, byte for byte");
+    assert_eq!(links_zh, links, "the same links");
 }

@@ -41,16 +41,6 @@ fn open(config: Config, _: &InitContext) -> Result<Backend, Error> {
     Backend::open(&config.file, timeout)
 }
 
-/// Looks up how far a ticket is in its approval. Gives the current step, every step with its state
-/// and time, the step that comes next, and when the ticket last moved.
-#[derive(Deserialize, JsonSchema)]
-struct QueryStatus {
-    /// The ticket's number: TK-, the date as eight digits, and three digits. Given as digits only,
-    /// such as 20241215001, it is written TK-20241215-001; a shorter number is not enough.
-    #[schemars(regex(pattern = r"^TK-\d{8}-\d{3}$"), example = &"TK-20241215-001")]
-    ticket_id: String,
-}
-
 /// How far a ticket is.
 #[derive(Debug, PartialEq, Serialize, JsonSchema)]
 struct TicketStatus {
@@ -66,14 +56,38 @@ struct TicketStatus {
     updated_at: String,
 }
 
-fn query_status(args: QueryStatus, backend: &Backend, cx: &Context) -> Result<Reply<TicketStatus>, Error> {
+/// Looks up how far a ticket is in its approval. Gives the current step, every step with its state
+/// and time, the step that comes next, and when the ticket last moved.
+#[operation(
+    title = "Ticket status",
+    when_to_use = "Someone asks how far a ticket is, who has to approve it or what comes next.",
+    when_not_to_use = "The number is not known: ask for it, or use list_open to see what there is.",
+    examples(
+        "where is ticket TK-20241215-001",
+        "has my request been approved yet",
+        "我的单子到哪了",
+        "帮我查一下 TK-20241215-001 的审批进度"
+    ),
+    category = "tickets",
+    timeout_ms = 5_000,
+    read_only,
+    idempotent
+)]
+fn query_status(
+    /// The ticket's number: TK-, the date as eight digits, and three digits. Given as digits only,
+    /// such as 20241215001, it is written TK-20241215-001; a shorter number is not enough.
+    #[arg(pattern = r"^TK-\d{8}-\d{3}$", example = "TK-20241215-001")]
+    ticket_id: String,
+    backend: &Backend,
+    cx: &Context,
+) -> Result<Reply<TicketStatus>, Error> {
     cx.progress(0, 1, "asking the ticket system");
-    let ticket = backend.ticket(&args.ticket_id, cx)?;
+    let ticket = backend.ticket(&ticket_id, cx)?;
     let names: Vec<&str> = ticket.steps.iter().map(|step| step.name.as_str()).collect();
     let current = ticket.current_step.as_deref().unwrap_or(UNKNOWN_STEP);
     let summary = format!("当前进度：{current}。详细节点：{}", names.join(" > "));
     let status = TicketStatus {
-        ticket_id: args.ticket_id,
+        ticket_id,
         current_step: ticket.current_step.clone(),
         steps: ticket.steps.clone(),
         next_step: ticket.next_step().map(str::to_owned),
@@ -100,7 +114,19 @@ struct OpenTicket {
     updated_at: String,
 }
 
-fn list_open(_: (), backend: &Backend, _: &Context) -> Result<Reply<OpenTickets>, Error> {
+/// Lists the tickets whose approval is under way, each with the step it is at. Finished and archived
+/// ones are left out.
+#[operation(
+    title = "Open tickets",
+    when_to_use = "Someone asks which tickets are open, or does not know a ticket's number.",
+    when_not_to_use = "The number is known: use query_status, which says more.",
+    examples("which tickets are open", "what is waiting for approval", "还有哪些工单没审批完"),
+    category = "tickets",
+    timeout_ms = 5_000,
+    read_only,
+    idempotent
+)]
+fn list_open(backend: &Backend) -> Reply<OpenTickets> {
     let open = backend.tickets().filter(|(_, ticket)| ticket.is_open());
     let tickets: Vec<OpenTicket> = open
         .map(|(id, ticket)| OpenTicket {
@@ -117,7 +143,7 @@ fn list_open(_: (), backend: &Backend, _: &Context) -> Result<Reply<OpenTickets>
         arguments: Some(json!({"ticket_id": id})),
     });
     let reply = Reply::new(OpenTickets { tickets }).summary(summary);
-    Ok(next.into_iter().fold(reply, Reply::next_action))
+    next.into_iter().fold(reply, Reply::next_action)
 }
 
 fn plugin() -> Plugin<Backend> {
@@ -126,39 +152,8 @@ fn plugin() -> Plugin<Backend> {
         .concurrency(4)
         .stops_when_cancelled()
         .init(open)
-        .operation(
-            operation!(query_status)
-                .title("Ticket status")
-                .when_to_use("Someone asks how far a ticket is, who has to approve it or what comes next.")
-                .when_not_to_use(
-                    "The number is not known: ask for it, or use list_open to see what there is.",
-                )
-                .examples([
-                    "where is ticket TK-20241215-001",
-                    "has my request been approved yet",
-                    "我的单子到哪了",
-                    "帮我查一下 TK-20241215-001 的审批进度",
-                ])
-                .category("tickets")
-                .timeout(Duration::from_secs(5))
-                .read_only()
-                .idempotent(),
-        )
-        .operation(
-            operation!(list_open)
-                .title("Open tickets")
-                .description(
-                    "Lists the tickets whose approval is under way, each with the step it is at. \
-                     Finished and archived ones are left out.",
-                )
-                .when_to_use("Someone asks which tickets are open, or does not know a ticket's number.")
-                .when_not_to_use("The number is known: use query_status, which says more.")
-                .examples(["which tickets are open", "what is waiting for approval", "还有哪些工单没审批完"])
-                .category("tickets")
-                .timeout(Duration::from_secs(5))
-                .read_only()
-                .idempotent(),
-        )
+        .operation(query_status::operation())
+        .operation(list_open::operation())
 }
 
 fn main() -> ExitCode {
@@ -180,7 +175,7 @@ mod tests {
     }
 
     fn query(id: &str) -> Result<Reply<TicketStatus>, Error> {
-        query_status(QueryStatus { ticket_id: id.to_owned() }, &backend(), &Context::for_test())
+        query_status(id.to_owned(), &backend(), &Context::for_test())
     }
 
     #[test]
@@ -215,7 +210,7 @@ mod tests {
 
     #[test]
     fn open_tickets_are_those_under_way() {
-        let reply = list_open((), &backend(), &Context::for_test()).expect("a list");
+        let reply = list_open(&backend());
         let ids: Vec<_> = reply.data.tickets.iter().map(|ticket| ticket.ticket_id.as_str()).collect();
         assert_eq!(ids, ["TK-20241215-001", "TK-20241216-001", "TK-20241218-004"]);
         assert_eq!(reply.next_actions.len(), 1);

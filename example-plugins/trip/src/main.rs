@@ -1,7 +1,6 @@
 //! trip: what to pack and whether to go out. An example plugin that uses another one.
 
 use std::process::ExitCode;
-use std::time::Duration;
 
 use plugd_sdk::{Context, Error, Plugin, Reply, operation};
 use schemars::JsonSchema;
@@ -10,23 +9,6 @@ use serde_json::json;
 
 /// Above this wind level walking outside is no pleasure.
 const WIND_LEVEL_MAX: u32 = 5;
-
-/// Plans a short trip by the weather at its destination. Says what to pack, whether the days are
-/// for outside, and why.
-#[derive(Deserialize, JsonSchema)]
-struct Recommend {
-    /// The city to travel to, in English or in Chinese.
-    #[schemars(length(min = 1), example = &"Hangzhou", example = &"杭州")]
-    city: String,
-    /// For how many days.
-    #[serde(default = "three")]
-    #[schemars(range(min = 1, max = 14))]
-    days: u32,
-}
-
-fn three() -> u32 {
-    3
-}
 
 /// What `weather.get_weather` answers, as far as a trip depends on it.
 #[derive(Deserialize)]
@@ -52,10 +34,35 @@ struct Plan {
     reason: String,
 }
 
-fn recommend(args: Recommend, cx: &Context) -> Result<Reply<Plan>, Error> {
-    let weather = cx.host_call::<Weather>("weather.get_weather", &json!({"city": args.city}))?;
+/// Plans a short trip by the weather at its destination. Says what to pack, whether the days are
+/// for outside, and why.
+#[operation(
+    title = "Trip plan",
+    when_to_use = "Someone plans a trip to a city, or asks what to pack or whether to go out there.",
+    when_not_to_use = "Only the weather is asked for: weather.get_weather answers that.",
+    examples(
+        "plan a weekend in Hangzhou",
+        "what should I pack for three days in Beijing",
+        "我想去杭州玩两天",
+        "去北京出差要带什么"
+    ),
+    category = "travel",
+    timeout_ms = 10_000,
+    read_only,
+    idempotent
+)]
+fn recommend(
+    /// The city to travel to, in English or in Chinese.
+    #[arg(length = 1.., examples("Hangzhou", "杭州"))]
+    city: String,
+    /// For how many days.
+    #[arg(default = 3, range = 1..=14)]
+    days: u32,
+    cx: &Context,
+) -> Result<Reply<Plan>, Error> {
+    let weather = cx.call::<Weather>("weather.get_weather", &json!({"city": city}))?;
     cx.info(format!("planning by: {}", weather.summary.as_deref().unwrap_or("(no summary)")));
-    let plan = plan(&weather.data, args.days);
+    let plan = plan(&weather.data, days);
     let place = if plan.outdoor { "outside" } else { "inside" };
     let summary = format!("{} days in {}: {place}, because {}", plan.days, plan.city, plan.reason);
     Ok(Reply::new(plan).summary(summary))
@@ -90,24 +97,7 @@ fn plugin() -> Plugin {
         .description("Plans short trips by the weather.")
         .requires("weather", ">=1.0")
         .concurrency(4)
-        .operation(
-            operation!(recommend)
-                .title("Trip plan")
-                .when_to_use(
-                    "Someone plans a trip to a city, or asks what to pack or whether to go out there.",
-                )
-                .when_not_to_use("Only the weather is asked for: weather.get_weather answers that.")
-                .examples([
-                    "plan a weekend in Hangzhou",
-                    "what should I pack for three days in Beijing",
-                    "我想去杭州玩两天",
-                    "去北京出差要带什么",
-                ])
-                .category("travel")
-                .timeout(Duration::from_secs(10))
-                .read_only()
-                .idempotent(),
-        )
+        .operation(recommend::operation())
 }
 
 fn main() -> ExitCode {
@@ -142,7 +132,7 @@ mod tests {
 
     #[test]
     fn the_plan_is_made_from_what_weather_answers() {
-        let host = Host::new(plugin()).answer_host_call("weather.get_weather", |arguments| {
+        let host = Host::new(plugin()).answer_call("weather.get_weather", |arguments| {
             Ok(json!({"city": arguments["city"], "unit": "celsius", "temp": 31, "desc": "thunderstorm", "wind_level": 4}))
         });
         let reply = host.call("recommend", json!({"city": "Guangzhou"}));
@@ -156,7 +146,7 @@ mod tests {
     fn a_failure_of_weather_keeps_its_words_and_its_cause() {
         let cause = json!({"operation": "weather.get_weather", "call_id": "c-2", "error": {"code": 4001,
             "name": "city_not_found", "message": "no Atlantis", "retryable": false, "outcome": "completed"}});
-        let host = Host::new(plugin()).answer_host_call("weather.get_weather", move |_| {
+        let host = Host::new(plugin()).answer_call("weather.get_weather", move |_| {
             let mut error = Error::new("city_not_found", "there is no observation for Atlantis");
             error.cause = Some(serde_json::from_value(cause.clone())?);
             Err(error)

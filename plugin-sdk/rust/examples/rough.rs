@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
-use plugd_sdk::{Context, Error, Plugin, operation};
+use plugd_sdk::{Context, Error, Operation, Plugin};
 
 /// Says it back. Whatever it is.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -69,18 +69,39 @@ fn chatter(_: (), cx: &Context) -> Result<(), Error> {
     Ok(())
 }
 
+/// Gives back a text of nearly 16 MiB, longer by what it got: above that none fits into a message.
+fn large(args: Echo, _: &Context) -> Result<String, Error> {
+    Ok("x".repeat(16 * 1024 * 1024 - 100 + args.text.len()))
+}
+
+/// Works on until it is cancelled or its time is over; says whether it was cancelled.
+fn busy(_: (), cx: &Context) -> Result<bool, Error> {
+    cx.progress(1, None, "busy");
+    while !cx.is_cancelled() && !cx.time_left().is_zero() {
+        std::hint::spin_loop();
+    }
+    Ok(cx.is_cancelled())
+}
+
+/// As many as the tests ask for.
+fn lanes() -> u32 {
+    std::env::var("ROUGH_LANES").ok().and_then(|lanes| lanes.parse().ok()).unwrap_or(2)
+}
+
 fn main() -> ExitCode {
     Plugin::new("rough", "1.0.0")
         .description("Does what handlers should not.")
-        .concurrency(2)
-        .operation(operation!(echo))
-        .operation(operation!(print))
-        .operation(operation!(child))
-        .operation(operation!(tools))
-        .operation(operation!(asks))
-        .operation(operation!(panics))
-        .operation(operation!(stuck))
-        .operation(operation!(chatter))
+        .concurrency(lanes())
+        .operation(Operation::new("echo", echo))
+        .operation(Operation::new("print", print))
+        .operation(Operation::new("child", child))
+        .operation(Operation::new("tools", tools))
+        .operation(Operation::new("asks", asks))
+        .operation(Operation::new("panics", panics))
+        .operation(Operation::new("stuck", stuck))
+        .operation(Operation::new("chatter", chatter))
+        .operation(Operation::new("large", large))
+        .operation(Operation::new("busy", busy))
         .shutdown(|()| Ok(()))
         .serve()
 }

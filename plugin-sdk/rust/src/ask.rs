@@ -1,6 +1,6 @@
 //! Questions to the person behind a call, and the answers.
 
-use plugd_protocol::plugin::{self, HostAskParams, HostAskResult, method};
+use plugd_protocol::plugin;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::value::to_raw_value;
@@ -8,12 +8,12 @@ use serde_json::{Map, Value};
 
 use crate::context::Context;
 use crate::error::Error;
-use crate::schema;
+use crate::{request, schema};
 
 /// Under which name a single question goes.
-const ONLY: &str = "answer";
+pub(crate) const ONLY: &str = "answer";
 
-/// One of several questions to ask at once, for [`Context::ask_all`].
+/// One of several questions to ask at once, for [`Context::ask_many`].
 ///
 /// ```
 /// # use plugd_sdk::Question;
@@ -42,6 +42,10 @@ impl Question {
         self.0.sensitive = true;
         self
     }
+
+    pub(crate) fn into_wire(self) -> plugin::Question {
+        self.0
+    }
 }
 
 /// What somebody answered.
@@ -50,6 +54,10 @@ impl Question {
 pub struct Answers(Map<String, Value>);
 
 impl Answers {
+    pub(crate) fn new(answers: Map<String, Value>) -> Answers {
+        Answers(answers)
+    }
+
     /// The answer to the question of that name.
     ///
     /// # Errors
@@ -79,9 +87,9 @@ impl Context {
     ///
     /// # Errors
     /// Named `nobody_to_ask` where a program calls that cannot be asked, `declined`, `expired`;
-    /// [`Error::cancelled`] when the call is cancelled.
+    /// `not_offered` where the host asks nobody; [`Error::cancelled`] when the call is cancelled.
     pub fn ask<T: DeserializeOwned + JsonSchema>(&self, prompt: &str) -> Result<T, Error> {
-        self.ask_all([Question::new::<T>(ONLY, prompt)])?.get(ONLY)
+        self.ask_many([Question::new::<T>(ONLY, prompt)])?.get(ONLY)
     }
 
     /// As [`ask`](Context::ask), for a secret: it is not shown while it is typed, and never logged.
@@ -89,23 +97,14 @@ impl Context {
     /// # Errors
     /// As [`ask`](Context::ask).
     pub fn ask_secret(&self, prompt: &str) -> Result<String, Error> {
-        self.ask_all([Question::new::<String>(ONLY, prompt).secret()])?.get(ONLY)
+        self.ask_many([Question::new::<String>(ONLY, prompt).secret()])?.get(ONLY)
     }
 
     /// Asks several things at once, at most 16.
     ///
     /// # Errors
     /// As [`ask`](Context::ask).
-    pub fn ask_all(&self, questions: impl IntoIterator<Item = Question>) -> Result<Answers, Error> {
-        let params = HostAskParams {
-            call_id: Some(self.call_id().clone()),
-            questions: questions.into_iter().map(|question| question.0).collect(),
-        };
-        let whole = self.while_people_are_asked(|| self.request(method::HOST_ASK, &params, "ask anybody"))?;
-        let HostAskResult { answers } = serde_json::from_str(whole.get()).map_err(|_| {
-            // Not in serde's words, which would quote the answers.
-            Error::new("unexpected_reply", "the host answered in a form not expected here")
-        })?;
-        Ok(Answers(answers))
+    pub fn ask_many(&self, questions: impl IntoIterator<Item = Question>) -> Result<Answers, Error> {
+        request::ask(self.call_id(), questions)?.wait(self)
     }
 }

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use plugd_protocol::error::{Cause, ErrorData, RpcError, rpc_code};
-use serde_json::value::{RawValue, to_raw_value};
+use serde::Serialize;
+use serde_json::value::to_raw_value;
 
 /// A failure in the plugin's own words.
 ///
@@ -27,7 +28,7 @@ pub struct Error {
     pub hint: Option<String>,
     /// Whether the same call may succeed later.
     pub retryable: bool,
-    /// The inner call that failed, where this came from [`Context::host_call`](crate::Context::host_call).
+    /// The inner call that failed, where this came from [`Context::call`](crate::Context::call).
     pub cause: Option<Box<Cause>>,
     code: i64,
 }
@@ -77,13 +78,28 @@ impl Error {
     }
 
     pub(crate) fn to_rpc(&self) -> RpcError {
-        let data = ErrorData {
-            name: self.name.clone(),
-            hint: self.hint.clone(),
-            retryable: self.retryable,
-            cause: self.cause.clone(),
+        /// As [`ErrorData`], without what goes without saying.
+        #[derive(Serialize)]
+        struct Data<'a> {
+            #[serde(skip_serializing_if = "Option::is_none")]
+            name: Option<&'a str>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            hint: Option<&'a str>,
+            #[serde(skip_serializing_if = "std::ops::Not::not")]
+            retryable: bool,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            cause: Option<&'a Cause>,
+        }
+        let Error { name, hint, retryable, cause, .. } = self;
+        let is_empty = name.is_none() && hint.is_none() && !retryable && cause.is_none();
+        let data = Data {
+            name: name.as_deref(),
+            hint: hint.as_deref(),
+            retryable: *retryable,
+            cause: cause.as_deref(),
         };
-        RpcError { code: self.code, message: self.message.clone(), data: raw_unless_empty(&data) }
+        let data = if is_empty { None } else { to_raw_value(&data).ok() };
+        RpcError { code: self.code, message: self.message.clone(), data }
     }
 
     pub(crate) fn from_rpc(error: RpcError) -> Error {
@@ -98,10 +114,6 @@ impl Error {
             code: error.code,
         }
     }
-}
-
-fn raw_unless_empty(data: &ErrorData) -> Option<Box<RawValue>> {
-    if *data == ErrorData::default() { None } else { to_raw_value(data).ok() }
 }
 
 /// Shows the message.

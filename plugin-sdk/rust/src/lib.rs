@@ -4,52 +4,43 @@
 //! use plugd_sdk::{Context, Error, Plugin, operation};
 //!
 //! /// Greets someone by name. Gives one friendly line back.
-//! #[derive(serde::Deserialize, schemars::JsonSchema)]
-//! struct Hello {
-//!     /// Who to greet, a first name.
-//!     #[schemars(example = &"Ada")]
+//! #[operation(read_only, idempotent, examples("say hello to Ada", "跟小明打个招呼"))]
+//! fn hello(
+//!     /// Who is greeted, a first name.
 //!     name: String,
 //!     /// How often.
-//!     #[serde(default = "once")]
-//!     #[schemars(range(min = 1, max = 10))]
+//!     #[arg(default = 1, range = 1..=10)]
 //!     times: u32,
-//! }
-//!
-//! fn once() -> u32 {
-//!     1
-//! }
-//!
-//! fn hello(args: Hello, cx: &Context) -> Result<String, Error> {
-//!     cx.info(format!("greeting {}", args.name));
-//!     Ok(vec![format!("hello {}", args.name); args.times as usize].join(", "))
+//!     cx: &Context,
+//! ) -> Result<String, Error> {
+//!     cx.info(format!("greeting {name}"));
+//!     Ok(vec![format!("hello {name}"); times as usize].join(", "))
 //! }
 //!
 //! fn main() -> std::process::ExitCode {
 //!     Plugin::new("greet", env!("CARGO_PKG_VERSION"))
 //!         .description("Greets people.")
-//!         .operation(
-//!             operation!(hello)
-//!                 .when_to_use("Someone should be greeted.")
-//!                 .examples(["say hello to Ada", "跟小明打个招呼"])
-//!                 .read_only()
-//!                 .idempotent(),
-//!         )
+//!         .operation(hello::operation())
 //!         .serve()
 //! }
 //! ```
 //!
-//! The schemas, the defaults and the descriptions come from the types and their doc comments; the
-//! host validates arguments against them before a handler sees them. Besides this crate a plugin
-//! needs `serde` (with `derive`) and `schemars` 1 in its `Cargo.toml`.
+//! Name, schema, defaults and descriptions come from the function; the host checks arguments against
+//! them before it is called. A plugin needs this crate alone; types of its own, such as a configuration
+//! or an enum, derive `serde::Deserialize` and `schemars::JsonSchema` (serde 1, schemars 1).
 //!
 //! What else there is:
+//! - **Operations**: [`operation`](macro@operation) says what may be said of one and of its arguments.
+//!   Arguments may also be a struct, and [`Operation::new`] takes a function without the attribute.
 //! - **State and configuration**: [`Plugin::init`] opens what all operations share, from a typed
-//!   configuration; handlers then take `(Arguments, &State, &Context)`.
+//!   configuration; a parameter that is a reference, `state: &State`, then gets it.
 //!   [`Plugin::reload`] takes a changed configuration without a new process.
-//! - **The call**: a [`Context`] gives the deadline, cancellation, log and progress, uses other
-//!   plugins with [`Context::host_call`], and asks the person behind the call with [`Context::ask`].
+//! - **The call**: a [`Context`] gives the deadline, cancellation, log and progress, calls other
+//!   plugins with [`Context::call`], and asks the person behind the call with [`Context::ask`].
 //! - **Answers**: any serialisable data, or a [`Reply`] with a summary.
 //! - **Failures**: any error with `?`, or an [`Error`] with a name and a hint.
+//! - **`async`**: with the feature of that name a handler may be an `async fn` and take an
+//!   `AsyncContext`; it runs on a tokio runtime.
 //! - **Tests**: a handler is a plain function to call with [`Context::for_test`];
 //!   [`testing::Host`] runs the whole plugin in memory.
 //!
@@ -57,7 +48,7 @@
 //! is built with `panic = "abort"`); prints go to stderr and child programs get an empty stdin, so
 //! nothing disturbs the protocol; cancellation arrives while a handler runs; it answers the host's
 //! pings, whatever handlers do; the plugin leaves when its host does, a quarter of a second later at
-//! most.
+//! most; a result that is too large for a message fails its call and says so.
 #![deny(missing_docs)]
 
 /// The README's plugin compiles.
@@ -66,25 +57,50 @@
 struct Readme;
 
 mod ask;
+#[cfg(feature = "async")]
+mod asynchronous;
+mod attribute;
+mod calls;
+mod cancel;
 mod context;
 mod error;
+mod finite;
+mod handler;
+mod host;
+mod init;
+mod offered;
 mod operation;
 mod plugin;
-mod pool;
 mod process;
+mod prose;
+mod reply;
+mod request;
 mod schema;
 mod serve;
+mod standby;
 mod stdio;
+mod telling;
 pub mod testing;
+mod turns;
 mod wire;
 
 pub use ask::{Answers, Question};
-pub use context::{Context, HostReply, InitContext};
+#[cfg(feature = "async")]
+pub use asynchronous::{AsyncContext, AsyncHandler, AsyncVars, block_on};
+pub use attribute::operation;
+pub use context::Context;
 pub use error::Error;
-pub use operation::{Handler, IntoReply, Operation, Reply};
+pub use handler::Handler;
+pub use host::Vars;
+pub use init::{InitContext, Logger};
+pub use operation::Operation;
 pub use plugd_protocol::error::Cause;
-pub use plugd_protocol::manifest::{Effects, Manifest};
+pub use plugd_protocol::manifest::{Confirm, Effects, Manifest};
 pub use plugd_protocol::plugin::LogLevel;
 pub use plugd_protocol::result::NextAction;
 pub use plugd_protocol::{CallError, CallId};
 pub use plugin::Plugin;
+pub use reply::{IntoReply, Reply};
+pub use request::HostReply;
+#[doc(hidden)]
+pub use {reply::is_given_back, schemars, serde};

@@ -5,14 +5,16 @@ use std::time::Duration;
 use plugd_protocol::error::rpc_code;
 use plugd_protocol::manifest::{self, Audience, Confirm, Effects};
 use plugd_protocol::name::OperationName;
-use plugd_protocol::result::NextAction;
 use schemars::JsonSchema;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::context::Context;
 use crate::error::Error;
+use crate::handler::Handler;
+use crate::prose::flowing;
+use crate::reply::IntoReply;
 use crate::schema;
 
 /// An operation of a plugin with the state `S`: what it is called, does, and runs.
@@ -26,132 +28,19 @@ pub struct Operation<S = ()> {
     pub(crate) run: Run<S>,
 }
 
-/// A handler with its types taken off.
-pub(crate) type Run<S> = Box<dyn Fn(&RawValue, &S, &Context) -> Result<RawReply, Error> + Send + Sync>;
+/// A handler with its types taken off: it writes the line that answers the request.
+pub(crate) type Run<S> =
+    Box<dyn Fn(Asked<'_>, &S, &Context, &mut Vec<u8>) -> Result<(), Error> + Send + Sync>;
 
-/// A typed function that can be an operation.
-///
-/// Implemented for `fn(Arguments, &Context) -> Result<Output, Error>` and, where the plugin has
-/// state, for `fn(Arguments, &State, &Context) -> Result<Output, Error>`. `Form` tells them apart
-/// and is always inferred. Arguments are a struct with a named field per parameter, or `()`.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be an operation of a plugin with the state `{S}`",
-    note = "expected fn(Arguments, &Context) -> Result<Output, plugd_sdk::Error>, or with `&State` in the middle",
-    note = "Arguments must be Deserialize and JsonSchema, Output Serialize and JsonSchema"
-)]
-pub trait Handler<S, Form>: Send + Sync + 'static {
-    /// What it takes.
-    type Arguments: DeserializeOwned + JsonSchema;
-    /// What it gives.
-    type Output: IntoReply;
-
-    /// Runs it once.
-    ///
-    /// # Errors
-    /// The operation's own failure.
-    fn run(&self, arguments: Self::Arguments, state: &S, context: &Context) -> Result<Self::Output, Error>;
-}
-
-impl<F, A, O, S> Handler<S, fn(A, &Context) -> O> for F
-where
-    F: Fn(A, &Context) -> Result<O, Error> + Send + Sync + 'static,
-    A: DeserializeOwned + JsonSchema,
-    O: IntoReply,
-{
-    type Arguments = A;
-    type Output = O;
-
-    fn run(&self, arguments: A, _: &S, context: &Context) -> Result<O, Error> {
-        self(arguments, context)
-    }
-}
-
-impl<F, A, O, S> Handler<S, fn(A, &S, &Context) -> O> for F
-where
-    F: Fn(A, &S, &Context) -> Result<O, Error> + Send + Sync + 'static,
-    A: DeserializeOwned + JsonSchema,
-    O: IntoReply,
-{
-    type Arguments = A;
-    type Output = O;
-
-    fn run(&self, arguments: A, state: &S, context: &Context) -> Result<O, Error> {
-        self(arguments, state, context)
-    }
-}
-
-/// What a handler gives: plain data, or a [`Reply`] that says more about it.
-///
-/// Plain data is anything that is `Serialize` and `JsonSchema`; its schema becomes the operation's
-/// output schema. Return `serde_json::Value` where the shape is not to be declared.
-pub trait IntoReply {
-    /// The data.
-    type Data: Serialize + JsonSchema;
-
-    /// The data with what is said about it.
-    fn into_reply(self) -> Reply<Self::Data>;
-}
-
-/// Data with one line about it and what may be worth calling next.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Reply<T> {
-    /// What was asked for.
-    pub data: T,
-    /// One line about it, for people and for a model's context.
-    pub summary: Option<String>,
-    /// What a caller may want to do next.
-    pub next_actions: Vec<NextAction>,
-}
-
-impl<T> Reply<T> {
-    /// Data alone.
-    pub fn new(data: T) -> Reply<T> {
-        Reply { data, summary: None, next_actions: Vec::new() }
-    }
-
-    /// Says it in one line.
-    #[must_use]
-    pub fn summary(mut self, summary: impl Into<String>) -> Reply<T> {
-        self.summary = Some(summary.into());
-        self
-    }
-
-    /// Offers a call that may be worth making next.
-    #[must_use]
-    pub fn next_action(mut self, action: NextAction) -> Reply<T> {
-        self.next_actions.push(action);
-        self
-    }
-}
-
-impl<T: Serialize + JsonSchema> IntoReply for T {
-    type Data = T;
-
-    fn into_reply(self) -> Reply<T> {
-        Reply::new(self)
-    }
-}
-
-impl<T: Serialize + JsonSchema> IntoReply for Reply<T> {
-    type Data = T;
-
-    fn into_reply(self) -> Reply<T> {
-        self
-    }
-}
-
-/// A reply ready for the wire.
-#[derive(Debug, Serialize)]
-pub(crate) struct RawReply {
-    data: Box<RawValue>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    summary: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    next_actions: Vec<NextAction>,
+/// What a handler is asked: the request's id and its arguments.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) id: &'a RawValue,
+    pub(crate) arguments: &'a RawValue,
 }
 
 impl<S: 'static> Operation<S> {
-    /// An operation that runs `handler`; [`operation!`](crate::operation!) takes the name from it.
+    /// An operation that runs `handler`; the attribute [`operation`](macro@crate::operation) writes this.
     ///
     /// The input schema is that of the arguments' type and the output schema that of the data's;
     /// doc comments become descriptions, the one on the arguments' type the operation's own.
@@ -159,20 +48,41 @@ impl<S: 'static> Operation<S> {
     where
         H: Handler<S, Form>,
     {
-        let no_arguments = schema::is_unit::<H::Arguments>();
-        let run = move |raw: &RawValue, state: &S, context: &Context| {
-            let json = if no_arguments { "null" } else { raw.get() };
+        Operation::typed(name, move |arguments, state: &S, context: &Context| {
+            handler.run(arguments, state, context)
+        })
+    }
+
+    /// An operation that runs an `async` handler.
+    ///
+    /// It runs on a thread of the plugin's lanes; what it spawns and awaits runs on a tokio runtime.
+    #[cfg(feature = "async")]
+    pub fn new_async<H, Form>(name: &str, handler: H) -> Operation<S>
+    where
+        H: crate::AsyncHandler<S, Form>,
+    {
+        Operation::typed(name, move |arguments, state: &S, context: &Context| {
+            crate::asynchronous::run(&handler, arguments, state, context)
+        })
+    }
+
+    fn typed<A, O>(
+        name: &str,
+        handler: impl Fn(A, &S, &Context) -> Result<O, Error> + Send + Sync + 'static,
+    ) -> Operation<S>
+    where
+        A: DeserializeOwned + JsonSchema,
+        O: IntoReply,
+    {
+        let no_arguments = schema::is_unit::<A>();
+        let run = move |asked: Asked<'_>, state: &S, context: &Context, line: &mut Vec<u8>| {
+            let json = if no_arguments { "null" } else { asked.arguments.get() };
             let arguments = serde_json::from_str(json).map_err(|error| {
                 Error::coded(rpc_code::INVALID_PARAMS, format!("the arguments do not fit: {error}"))
             })?;
-            let reply = handler.run(arguments, state, context)?.into_reply();
-            let data = to_raw_value(&reply.data).map_err(|error| {
-                Error::coded(rpc_code::INTERNAL, format!("the result cannot be written as JSON: {error}"))
-            })?;
-            Ok(RawReply { data, summary: reply.summary, next_actions: reply.next_actions })
+            handler(arguments, state, context)?.into_reply().write(asked.id, line)
         };
-        let declared = declare::<H::Arguments, <H::Output as IntoReply>::Data>(name);
-        Operation { name: name.to_owned(), declared, run: Box::new(run) }
+        Operation { name: name.to_owned(), declared: declare::<A, O::Data>(name), run: Box::new(run) }
     }
 
     /// A short title for people.
@@ -265,6 +175,51 @@ impl<S: 'static> Operation<S> {
         self.declare(|operation| operation.long_running = true)
     }
 
+    /// For how long the same arguments of the same caller may get the same answer; only where it is
+    /// read-only. Whole seconds.
+    #[must_use]
+    pub fn cache_ttl(self, time: Duration) -> Self {
+        self.declare(|operation| operation.cache_ttl = Some(time.as_secs()))
+    }
+
+    /// Whether somebody must agree before it runs; as its effects say unless declared.
+    #[must_use]
+    pub fn confirm(self, confirm: Confirm) -> Self {
+        self.declare(|operation| operation.confirm = confirm)
+    }
+
+    /// Offers it only to callers whose profile holds this, and to the owner.
+    #[must_use]
+    pub fn scope(self, scope: impl Into<String>) -> Self {
+        self.declare(|operation| operation.scope = Some(scope.into()))
+    }
+
+    /// Has data of more bytes than this given in pages.
+    #[must_use]
+    pub fn result_limit(self, bytes: u64) -> Self {
+        self.declare(|operation| operation.result_limit = Some(bytes))
+    }
+
+    /// The arguments' JSON Schema, where it is not that of their type.
+    #[must_use]
+    pub fn input_schema(self, schema: Value) -> Self {
+        self.declare(|operation| operation.input_schema = raw(&schema))
+    }
+
+    /// The data's JSON Schema, where it is not that of its type; `Value::Null` declares none.
+    #[must_use]
+    pub fn output_schema(self, schema: Value) -> Self {
+        self.declare(|operation| operation.output_schema = (!schema.is_null()).then(|| raw(&schema)))
+    }
+
+    /// Takes the text of a doc comment as the description, if there is any.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn documented(self, doc: &str) -> Self {
+        let description = flowing(doc);
+        if description.is_empty() { self } else { self.description(description) }
+    }
+
     fn declare(mut self, change: impl FnOnce(&mut manifest::Operation)) -> Self {
         if let Ok(operation) = &mut self.declared {
             change(operation);
@@ -280,7 +235,7 @@ impl Operation<()> {
         Operation {
             name: self.name,
             declared: self.declared,
-            run: Box::new(move |arguments, _, context| run(arguments, &(), context)),
+            run: Box::new(move |asked, _, context, line| run(asked, &(), context, line)),
         }
     }
 }
@@ -315,12 +270,6 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// An [`Operation`] called like the function it runs.
-///
-/// `operation!(query_status)` is `Operation::new("query_status", query_status)`.
-#[macro_export]
-macro_rules! operation {
-    ($handler:path) => {
-        $crate::Operation::new(stringify!($handler).rsplit("::").next().unwrap_or_default().trim(), $handler)
-    };
+fn raw(schema: &Value) -> Box<RawValue> {
+    to_raw_value(schema).expect("a JSON value is JSON")
 }

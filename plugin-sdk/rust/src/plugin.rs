@@ -11,8 +11,8 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::context::InitContext;
 use crate::error::Error;
+use crate::init::InitContext;
 use crate::operation::Operation;
 use crate::{process, schema};
 
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn operations_declared_before_the_state_work_with_it() {
         let plugin = Plugin::new("p", "1.0.0")
-            .operation(crate::operation!(nothing))
+            .operation(Operation::new("nothing", nothing))
             .init(|_: (), _| Ok(5_u8))
             .operation(Operation::new("state", |_: (), state: &u8, _: &Context| Ok(*state)));
         let host = crate::testing::Host::new(plugin);

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use plugd_protocol::{Manifest, Operation};
 use serde_json::{Value, json};
 
-use crate::error::Error;
 use crate::plugin::Plugin;
 use crate::serve::Session;
 use crate::stdio;
@@ -15,26 +14,29 @@ use crate::wire::Wire;
 /// The exit code that means: starting me again would not help.
 const EXIT_PERMANENT: u8 = 125;
 
+/// The exit code of a program that was not used as it is meant to be.
+const EXIT_USAGE: u8 = 2;
+
 /// Runs a plugin in this process.
 pub(crate) fn run<S: Send + Sync + 'static>(plugin: Plugin<S>) -> ExitCode {
     let manifest = match plugin.manifest() {
         Ok(manifest) => manifest,
-        Err(error) => return fail(EXIT_PERMANENT, &error),
+        Err(error) => return fail(EXIT_PERMANENT, &error.message),
     };
     let asked = std::env::args().nth(1).unwrap_or_default();
     match asked.as_str() {
         "--describe" => return print(&format!("{:#}", json!(manifest))),
         "--version" | "-V" => return print(&format!("{} {}", manifest.name, manifest.version)),
         "--help" | "-h" => return print(&usage(&manifest)),
-        _ if io::stdin().is_terminal() => return print(&usage(&manifest)),
+        _ if io::stdin().is_terminal() => return fail(EXIT_USAGE, usage(&manifest).trim_end()),
         _ => {}
     }
     let (input, output) = match stdio::take() {
         Ok(streams) => streams,
-        Err(error) => return fail(1, &Error::message(format!("cannot set up the streams: {error}"))),
+        Err(error) => return fail(1, &format!("cannot set up the streams: {error}")),
     };
-    let session = Session::new(plugin, manifest, Wire::new(Box::new(output), || std::process::exit(0)));
-    session.serve(input);
+    let wire = Wire::new(Box::new(output), || std::process::exit(0));
+    Session::new(plugin, manifest, input.into(), wire).serve();
     // Handlers may still run: returning from main ends them with the process.
     ExitCode::SUCCESS
 }
@@ -47,9 +49,9 @@ fn print(text: &str) -> ExitCode {
     }
 }
 
-fn fail(code: u8, error: &Error) -> ExitCode {
+fn fail(code: u8, text: &str) -> ExitCode {
     // Where even stderr is gone, the exit code is all there is to say.
-    drop(writeln!(io::stderr(), "{error}"));
+    drop(writeln!(io::stderr(), "{text}"));
     ExitCode::from(code)
 }
 
@@ -67,20 +69,31 @@ fn usage(manifest: &Manifest) -> String {
         let sentence = described.split_inclusive(". ").next().unwrap_or_default().trim_end();
         text += &format!("  {:width$}  {}\n", operation.name, sentence.replace('\n', " "));
     }
-    text += &format!(
-        "\nIt speaks JSON-RPC over stdin and stdout, one message a line, and is started by plugd.\n\
-         Add it to plugd.toml:\n\n  [plugins.{}]\n  command = [{program:?}]\n\n\
-         Or try it:\n\n  {program} --describe\n",
-        manifest.name
-    );
+    text += "\nIt is started by plugd, and speaks JSON-RPC over stdin and stdout.\n";
     if let Some(operation) = manifest.operations.first() {
+        let name = &operation.name;
+        let arguments = sample(operation);
+        text += &format!("Call it:\n\n  plugd call {program} {name}{}\n\n", assigned(&arguments));
         let init = json!({"jsonrpc": "2.0", "id": 1, "method": "init", "params": {"config": {}}});
         let context = json!({"call_id": "by-hand", "deadline_ms": 30_000});
-        let params = json!({"operation": operation.name, "arguments": sample(operation), "context": context});
+        let params = json!({"operation": name, "arguments": arguments, "context": context});
         let call = json!({"jsonrpc": "2.0", "id": 2, "method": "call", "params": params});
-        text += &format!("  printf '%s\\n' '{init}' '{call}' | {program}\n");
+        text += &format!("or, without plugd:\n\n  printf '%s\\n' '{init}' '{call}' | {program}\n\n");
     }
+    text += &format!(
+        "What it declares: {program} --describe. To have it in plugd.toml:\n\n  [plugins.{}]\n  command = [{program:?}]\n",
+        manifest.name
+    );
     text
+}
+
+/// Arguments as words of a command line, a space before each.
+fn assigned(arguments: &Value) -> String {
+    let word = |(name, value): (&String, &Value)| match value {
+        Value::String(text) => format!(" {name}={text}"),
+        other => format!(" {name}={other}"),
+    };
+    arguments.as_object().into_iter().flatten().map(word).collect()
 }
 
 /// Arguments to try an operation with: what is required, by its first example.

@@ -5,6 +5,8 @@ use schemars::{JsonSchema, Schema};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
+use crate::prose::flowing;
+
 /// The schema of what is read into `T`: arguments or a configuration.
 ///
 /// Always of an object; a unit type is the object without members.
@@ -87,6 +89,9 @@ fn tidy(schema: &mut Value) {
                 schema.entry(keyword).or_insert(bound);
             }
         }
+    }
+    if let Some(Value::String(description)) = schema.get_mut("description") {
+        *description = flowing(description);
     }
     if schema.get("default").is_some_and(Value::is_null) {
         schema.shift_remove("default");

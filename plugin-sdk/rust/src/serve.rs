@@ -1,38 +1,44 @@
-//! The conversation: reads the host's messages, runs calls beside the reading, answers.
+//! The conversation: reads the host's messages, runs calls, answers.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use plugd_protocol::Manifest;
 use plugd_protocol::error::{RpcError, rpc_code};
-use plugd_protocol::frame::{DEFAULT_FRAME_LIMIT, Decoder, Frame};
+use plugd_protocol::frame::{DEFAULT_FRAME_LIMIT, Frame};
 use plugd_protocol::message::{self, Message};
 use plugd_protocol::negotiation::{Offer, PROTOCOL_VERSIONS};
 use plugd_protocol::plugin::{CallParams, CancelParams, InitParams, ReloadParams, ShutdownParams, method};
-use plugd_protocol::{CallId, Manifest};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::context::{Context, InitContext};
+use crate::calls::{Call, Calls, Entered};
+use crate::context::Context;
 use crate::error::Error;
-use crate::operation::Run;
+use crate::init::{InitContext, Logger};
+use crate::operation::{Asked, Run};
 use crate::plugin::{Init, Plugin, Reload, Shutdown};
-use crate::pool::Pool;
+use crate::turns::{Input, Turns};
 use crate::wire::{HostAnswer, Wire, lock};
-
-/// Bytes asked for in one read.
-const READ_SIZE: usize = 64 * 1024;
 
 /// After the end of input, answers that are nearly there still go out: for a conversation piped in
 /// by hand. A host that is gone is noticed by the first write.
-const LAST_WORDS: Duration = Duration::from_millis(250);
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// Room for answers that a thread keeps: what the largest of them took beyond it is given back.
+const LINE_KEPT: usize = 1024 * 1024;
 
 /// A plugin in conversation with its host.
 pub(crate) struct Session<S>(Arc<Inner<S>>);
 
 struct Inner<S> {
     wire: Arc<Wire>,
+    turns: Turns,
+    calls: Calls,
     manifest: Manifest,
     operations: Vec<(String, Run<S>)>,
     init: Init<S>,
@@ -40,11 +46,8 @@ struct Inner<S> {
     shutdown: Option<Shutdown<S>>,
     state: Mutex<State<S>>,
     state_changed: Condvar,
-    active: Mutex<Vec<Context>>,
-    /// Requests being worked on beside the reading.
-    pending: Mutex<usize>,
-    pending_changed: Condvar,
-    pool: Pool,
+    /// Whether a `shutdown` has come.
+    is_closing: AtomicBool,
 }
 
 enum State<S> {
@@ -55,10 +58,12 @@ enum State<S> {
 }
 
 impl<S: Send + Sync + 'static> Session<S> {
-    pub(crate) fn new(plugin: Plugin<S>, manifest: Manifest, wire: Wire) -> Session<S> {
+    pub(crate) fn new(plugin: Plugin<S>, manifest: Manifest, input: OwnedFd, wire: Wire) -> Session<S> {
         let lanes = manifest.features.concurrency;
         let Plugin { operations, init, ready, reload, shutdown, .. } = plugin;
         Session(Arc::new(Inner {
+            turns: Turns::new(input, lanes, wire.standby()),
+            calls: Calls::new(lanes),
             wire: Arc::new(wire),
             manifest,
             operations: operations.into_iter().map(|operation| (operation.name, operation.run)).collect(),
@@ -67,46 +72,87 @@ impl<S: Send + Sync + 'static> Session<S> {
             shutdown,
             state: Mutex::new(ready.map_or(State::Unopened, |state| State::Open(Arc::new(state)))),
             state_changed: Condvar::new(),
-            active: Mutex::new(Vec::new()),
-            pending: Mutex::new(0),
-            pending_changed: Condvar::new(),
-            pool: Pool::new(lanes),
+            is_closing: AtomicBool::new(false),
         }))
     }
 
-    /// Reads until the input ends.
-    pub(crate) fn serve(&self, mut input: impl Read) {
-        let mut decoder = Decoder::new(DEFAULT_FRAME_LIMIT);
-        let mut chunk = vec![0; READ_SIZE];
-        loop {
-            match input.read(&mut chunk) {
-                Ok(0) => break,
-                Ok(length) => decoder.push(&chunk[..length]),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(_) => break,
-            }
-            while let Some(frame) = decoder.next_frame() {
-                self.take(frame);
-            }
+    /// Reads and works until the input ends.
+    pub(crate) fn serve(self) {
+        if !self.call_for_help() {
+            self.work();
         }
-        if let Some(frame) = decoder.finish() {
-            self.take(frame);
-        }
-        self.0.wire.no_more_answers();
-        self.0.wait_for_pending(LAST_WORDS);
+        self.0.calls.wait_for_end();
+        self.0.calls.wait_until_open_are(0, LAST_WORDS);
     }
 
-    fn take(&self, frame: Frame<'_>) {
+    /// Starts a thread to read, if there should be one more; `false` where it could not be had.
+    fn call_for_help(&self) -> bool {
+        if !self.0.turns.wants_a_thread() {
+            return true;
+        }
+        let session = Session(Arc::clone(&self.0));
+        let spawned = std::thread::Builder::new().name("calls".to_owned()).spawn(move || session.work());
+        if let Err(error) = &spawned {
+            // What the host says is then heard only between calls.
+            self.0.turns.had_no_thread();
+            complain(&format!("cannot start a thread: {error}"));
+        }
+        spawned.is_ok()
+    }
+
+    /// One of the threads: reads when it is its turn, and runs the call that it read.
+    fn work(&self) {
+        let mut line = Vec::new();
+        while let Some(mut input) = self.0.turns.next() {
+            let mut call = self.read_a_call(&mut input);
+            drop(input);
+            if call.is_some() {
+                self.call_for_help();
+            }
+            while let Some(running) = call {
+                self.0.turns.run(|| self.0.run(&running, &mut line));
+                call = self.0.calls.leave(running.context.call_id());
+            }
+        }
+    }
+
+    /// Reads until there is a call to be run, or nothing more to be read.
+    fn read_a_call(&self, input: &mut Input) -> Option<Call> {
+        loop {
+            while let Some(frame) = input.decoder.next_frame() {
+                if let Some(call) = self.take(frame) {
+                    return Some(call);
+                }
+            }
+            if !input.fill() {
+                let last = input.decoder.finish().and_then(|frame| self.take(frame));
+                self.0.wire.no_more_answers();
+                self.0.calls.end();
+                self.0.turns.end();
+                return last;
+            }
+        }
+    }
+
+    /// Handles a message; gives the call in it, if it is this thread's to run.
+    fn take(&self, frame: Frame<'_>) -> Option<Call> {
         let line = match frame {
             Frame::Line(line) => line,
-            Frame::TooLong { head } => return self.refuse_too_long(head),
+            Frame::TooLong { head } => {
+                self.refuse_too_long(head);
+                return None;
+            }
         };
+        if let Some((id, params)) = call_at_once(line) {
+            return self.0.call(id, params);
+        }
         match Message::parse(line) {
-            Ok(Message::Request { id, method, params }) => self.request(id, &method, params),
+            Ok(Message::Request { id, method, params }) => return self.request(id, &method, params),
             Ok(Message::Notification { method, params }) => self.0.notification(&method, params),
             Ok(Message::Response { id, answer }) => self.0.response(line, id, answer.err()),
             Err(error) => complain(&format!("skipped a line from the host: {error}")),
         }
+        None
     }
 
     fn refuse_too_long(&self, head: &[u8]) {
@@ -118,15 +164,18 @@ impl<S: Send + Sync + 'static> Session<S> {
         }
     }
 
-    fn request(&self, id: &RawValue, method: &str, params: Option<&RawValue>) {
+    fn request(&self, id: &RawValue, method: &str, params: Option<&RawValue>) -> Option<Call> {
         let wire = &self.0.wire;
         let outcome = match method {
+            method::CALL => match parse(method, params) {
+                Ok(params) => return self.0.call(id.to_owned(), params),
+                Err(error) => Err(error),
+            },
             method::DESCRIBE => self.0.describe(params).map(|()| wire.answer(id, &self.0.manifest)),
             method::PING => {
                 wire.answer(id, &Nothing {});
                 Ok(())
             }
-            method::CALL => self.call(id, params),
             method::INIT => self.init(id, params),
             method::RELOAD if self.0.reload.is_some() => self.reload(id, params),
             method::SHUTDOWN => self.shutdown(id, params),
@@ -138,43 +187,7 @@ impl<S: Send + Sync + 'static> Session<S> {
         if let Err(error) = outcome {
             wire.refuse(id, &error);
         }
-    }
-
-    fn call(&self, id: &RawValue, params: Option<&RawValue>) -> Result<(), RpcError> {
-        let CallParams { operation, arguments, context } = parse(method::CALL, params)?;
-        let at = self.0.operations.iter().position(|(name, _)| *name == *operation);
-        let Some(at) = at else {
-            let names: Vec<&str> = self.0.operations.iter().map(|(name, _)| name.as_str()).collect();
-            let text = format!(
-                "{} has no operation {operation:?}; it has {}",
-                self.0.manifest.name,
-                if names.is_empty() { "none".to_owned() } else { names.join(", ") }
-            );
-            return Err(RpcError::new(rpc_code::METHOD_NOT_FOUND, text));
-        };
-        let (id, arguments) = (id.to_owned(), arguments.to_owned());
-        let context = Context::new(Arc::clone(&self.0.wire), context);
-        lock(&self.0.active).push(context.clone());
-        let inner = Arc::clone(&self.0);
-        let call_id = context.call_id().clone();
-        self.0.begin();
-        let taken = self.0.pool.run(Box::new(move || {
-            let reply = inner.run(at, &arguments, &context);
-            inner.leave_active(context.call_id());
-            match reply {
-                Ok(reply) => inner.wire.answer(&id, &reply),
-                Err(error) => inner.wire.refuse(&id, &error.to_rpc()),
-            }
-            drop(context);
-            inner.end();
-        }));
-        if !taken {
-            self.0.leave_active(&call_id);
-            self.0.end();
-            let error = Error::new("overloaded", "too many calls at once").retryable();
-            return Err(error.to_rpc());
-        }
-        Ok(())
+        None
     }
 
     fn init(&self, id: &RawValue, params: Option<&RawValue>) -> Result<(), RpcError> {
@@ -183,19 +196,17 @@ impl<S: Send + Sync + 'static> Session<S> {
         self.0.set_state(State::Opening);
         let (inner, id) = (Arc::clone(&self.0), id.to_owned());
         self.beside("init", move || {
-            let context = InitContext {
-                wire: Arc::clone(&inner.wire),
-                data_dir: params.data_dir,
-                locale: params.locale,
-            };
+            let logger = Logger::new(Arc::clone(&inner.wire));
+            let context = InitContext { logger, data_dir: params.data_dir, locale: params.locale };
             match guarded("init", || (inner.init)(&params.config, &context)) {
+                // Said first: calls that are there already wait for the state.
                 Ok(state) => {
-                    inner.set_state(State::Open(Arc::new(state)));
                     inner.wire.answer(&id, &Nothing {});
+                    inner.set_state(State::Open(Arc::new(state)));
                 }
                 Err(error) => {
-                    inner.set_state(State::Unopened);
                     inner.wire.refuse(&id, &error.to_rpc());
+                    inner.set_state(State::Unopened);
                 }
             }
         })
@@ -217,12 +228,17 @@ impl<S: Send + Sync + 'static> Session<S> {
     }
 
     fn shutdown(&self, id: &RawValue, params: Option<&RawValue>) -> Result<(), RpcError> {
+        if self.0.is_closing.swap(true, Ordering::Relaxed) {
+            // It is under way already, and ends the process.
+            self.0.wire.answer(id, &Nothing {});
+            return Ok(());
+        }
         let grace = parse::<ShutdownParams<'_>>(method::SHUTDOWN, params)
             .map_or(LAST_WORDS, |params| Duration::from_millis(params.grace_ms));
         let (inner, id) = (Arc::clone(&self.0), id.to_owned());
         self.beside("shutdown", move || {
-            // Half of it for the calls, half for the release; this thread is the one pending.
-            inner.wait_for_others(grace / 2);
+            // Half of it for the calls, half for the release; this one is open itself.
+            inner.calls.wait_until_open_are(1, grace / 2);
             let state = std::mem::replace(&mut *lock(&inner.state), State::Closed);
             let released = guarded("shutdown", || {
                 let State::Open(state) = state else { return Ok(()) };
@@ -239,19 +255,49 @@ impl<S: Send + Sync + 'static> Session<S> {
     /// Works on a request on a thread of its own, so that the reading goes on.
     fn beside(&self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), RpcError> {
         let inner = Arc::clone(&self.0);
-        self.0.begin();
+        self.0.calls.begin_beside();
         let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
             work();
-            inner.end();
+            inner.calls.end_beside();
         });
         spawned.map(drop).map_err(|error| {
-            self.0.end();
+            self.0.calls.end_beside();
             RpcError::new(rpc_code::INTERNAL, format!("cannot start a thread: {error}"))
         })
     }
 }
 
 impl<S> Inner<S> {
+    /// Takes a call; gives it back if it is to be run by this thread.
+    fn call(&self, id: Box<RawValue>, params: CallParams<'_>) -> Option<Call> {
+        let CallParams { operation, arguments, context } = params;
+        let Some(at) = self.operations.iter().position(|(name, _)| *name == *operation) else {
+            self.wire.refuse(&id, &self.no_such_operation(&operation));
+            return None;
+        };
+        let context = Context::new(Arc::clone(&self.wire), context);
+        let call = Call { id, operation: at, arguments: arguments.to_owned(), context };
+        match self.calls.enter(call) {
+            Entered::Runs(call) => Some(call),
+            Entered::Waits => None,
+            Entered::Refused(call) => {
+                let error = Error::new("overloaded", "too many calls at once").retryable();
+                self.wire.refuse(&call.id, &error.to_rpc());
+                None
+            }
+        }
+    }
+
+    fn no_such_operation(&self, operation: &str) -> RpcError {
+        let names: Vec<&str> = self.operations.iter().map(|(name, _)| name.as_str()).collect();
+        let text = format!(
+            "{} has no operation {operation:?}; it has {}",
+            self.manifest.name,
+            if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+        );
+        RpcError::new(rpc_code::METHOD_NOT_FOUND, text)
+    }
+
     /// Checks that host and plugin have a protocol version in common.
     fn describe(&self, params: Option<&RawValue>) -> Result<(), RpcError> {
         #[derive(Deserialize)]
@@ -260,6 +306,7 @@ impl<S> Inner<S> {
         }
         // Someone who asks by hand may offer nothing; the manifest says what is spoken here.
         let Ok(OfferOnly { protocol }) = parse(method::DESCRIBE, params) else { return Ok(()) };
+        self.wire.set_offered(&protocol.features);
         if protocol.pick(PROTOCOL_VERSIONS).is_some() {
             return Ok(());
         }
@@ -278,9 +325,7 @@ impl<S> Inner<S> {
         if method == method::CANCEL
             && let Ok(CancelParams { call_id }) = parse(method, params)
         {
-            let calls: Vec<Context> =
-                lock(&self.active).iter().filter(|call| *call.call_id() == call_id).cloned().collect();
-            calls.iter().for_each(Context::cancel);
+            self.calls.of_id(&call_id).iter().for_each(Context::cancel);
         }
     }
 
@@ -294,15 +339,23 @@ impl<S> Inner<S> {
         self.wire.answered(id, answer);
     }
 
-    fn run(
-        &self,
-        at: usize,
-        arguments: &RawValue,
-        context: &Context,
-    ) -> Result<crate::operation::RawReply, Error> {
-        let (name, run) = &self.operations[at];
-        let state = self.opened()?;
-        guarded(name, || run(arguments, &state, context))
+    /// Runs a call to its answer; `line` is room for it.
+    fn run(&self, call: &Call, line: &mut Vec<u8>) {
+        let Call { id, operation, arguments, context } = call;
+        let (name, run) = &self.operations[*operation];
+        line.clear();
+        let written = self.opened().and_then(|state| {
+            guarded(name, || run(Asked { id, arguments }, &state, context, line)).inspect_err(|error| {
+                if error.code() == rpc_code::HANDLER_FAILED {
+                    complain(&format!("call {}: {error}", context.call_id()));
+                }
+            })
+        });
+        match written {
+            Ok(()) => self.wire.answer_line(id, line),
+            Err(error) => self.wire.refuse(id, &error.to_rpc()),
+        }
+        line.shrink_to(LINE_KEPT);
     }
 
     /// The state, once an `init` under way has ended.
@@ -322,36 +375,17 @@ impl<S> Inner<S> {
         *lock(&self.state) = state;
         self.state_changed.notify_all();
     }
+}
 
-    fn leave_active(&self, call_id: &CallId) {
-        let mut active = lock(&self.active);
-        if let Some(at) = active.iter().position(|call| call.call_id() == call_id) {
-            active.swap_remove(at);
-        }
+/// A call that is spelt as most are, read in one go; any other spelling takes the long way.
+fn call_at_once(line: &[u8]) -> Option<(Box<RawValue>, CallParams<'_>)> {
+    let (id, method, rest) = message::request_front(line)?;
+    if method != method::CALL {
+        return None;
     }
-
-    fn begin(&self) {
-        *lock(&self.pending) += 1;
-    }
-
-    fn end(&self) {
-        *lock(&self.pending) -= 1;
-        self.pending_changed.notify_all();
-    }
-
-    fn wait_for_pending(&self, timeout: Duration) {
-        self.wait_until_pending_is_at_most(0, timeout);
-    }
-
-    fn wait_for_others(&self, timeout: Duration) {
-        self.wait_until_pending_is_at_most(1, timeout);
-    }
-
-    fn wait_until_pending_is_at_most(&self, most: usize, timeout: Duration) {
-        let waited =
-            self.pending_changed.wait_timeout_while(lock(&self.pending), timeout, |pending| *pending > most);
-        drop(waited);
-    }
+    let mut params = serde_json::Deserializer::from_str(rest).into_iter();
+    let read = params.next()?.ok()?;
+    (&rest[params.byte_offset()..] == "}").then_some((id.to_owned(), read))
 }
 
 /// An empty object.
@@ -373,8 +407,7 @@ fn parse<'a, T: Deserialize<'a>>(method: &str, params: Option<&'a RawValue>) -> 
 /// Where and why it panicked is on stderr by then: the panic hook writes it.
 fn guarded<T>(what: &str, run: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
-        Err(Error::coded(rpc_code::HANDLER_FAILED, format!("{what} failed unexpectedly: it panicked"))
-            .hint("this is a fault in the plugin; its log says where"))
+        Err(Error::coded(rpc_code::HANDLER_FAILED, format!("{what} failed unexpectedly: it panicked")))
     })
 }
 

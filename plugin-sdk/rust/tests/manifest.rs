@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use plugd_sdk::{Context, Error, Operation, Plugin, Reply, operation};
+use plugd_sdk::{Context, Error, Operation, Plugin, Reply};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -74,7 +74,7 @@ fn plugin() -> Plugin<Stations> {
         .stops_when_cancelled()
         .init(|_: Config, _| Ok(Stations))
         .operation(
-            operation!(get_weather)
+            Operation::new("get_weather", get_weather)
                 .title("Weather")
                 .when_to_use("Someone asks about the weather.")
                 .when_not_to_use("They ask about the climate.")

@@ -17,7 +17,12 @@ struct Running {
 
 impl Running {
     fn start() -> Running {
+        Running::with_lanes(2)
+    }
+
+    fn with_lanes(lanes: u32) -> Running {
         let mut child = Command::new(rough())
+            .env("ROUGH_LANES", lanes.to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -90,22 +95,24 @@ fn prints_and_children_cannot_touch_the_wire() {
 
 #[test]
 fn c143_programs_that_read_stdin_find_it_empty_and_eat_nothing() {
-    let mut plugin = Running::start();
-    for id in ["1", "2"] {
-        // The next request stands in the pipe already while the programs run.
-        plugin.send_call(id, "tools", json!({}));
-        plugin.send_call(&format!("{id}0"), "echo", json!({"text": "still whole"}));
-        let mut lines = [plugin.line(), plugin.line()];
-        lines.sort();
-        assert_eq!(
-            lines,
-            [
-                format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"data\":[\"\",\"\"]}}}}\n"),
-                format!("{{\"jsonrpc\":\"2.0\",\"id\":{id}0,\"result\":{{\"data\":\"still whole\"}}}}\n"),
-            ]
-        );
+    for lanes in [1, 2] {
+        let mut plugin = Running::with_lanes(lanes);
+        for id in ["1", "2"] {
+            // The next request stands in the pipe already while the programs run.
+            plugin.send_call(id, "tools", json!({}));
+            plugin.send_call(&format!("{id}0"), "echo", json!({"text": "still whole"}));
+            let mut lines = [plugin.line(), plugin.line()];
+            lines.sort();
+            assert_eq!(
+                lines,
+                [
+                    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"data\":[\"\",\"\"]}}}}\n"),
+                    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id}0,\"result\":{{\"data\":\"still whole\"}}}}\n"),
+                ]
+            );
+        }
+        assert!(plugin.end().0.success());
     }
-    assert!(plugin.end().0.success());
 }
 
 #[test]
@@ -126,11 +133,38 @@ fn c066_a_plugin_whose_host_is_gone_leaves_at_once_and_quietly() {
 
 #[test]
 fn a_ping_is_answered_while_a_handler_is_stuck() {
+    for lanes in [1, 2] {
+        let mut plugin = Running::with_lanes(lanes);
+        plugin.send_call("1", "stuck", json!({}));
+        assert!(plugin.line().contains("progress"), "the handler runs");
+        plugin.send(r#"{"jsonrpc":"2.0","id":2,"method":"ping","params":{}}"#);
+        assert_eq!(plugin.line(), "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}\n");
+    }
+}
+
+#[test]
+fn a_cancel_is_heard_by_a_handler_that_only_looks_for_it() {
+    for lanes in [1, 2] {
+        let mut plugin = Running::with_lanes(lanes);
+        plugin.send_call("1", "busy", json!({}));
+        assert!(plugin.line().contains("progress"), "the handler runs");
+        plugin.send(r#"{"jsonrpc":"2.0","method":"cancel","params":{"call_id":"c-1"}}"#);
+        assert_eq!(plugin.line(), "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"data\":true}}\n");
+    }
+}
+
+#[test]
+fn a_result_too_large_for_a_message_fails_its_call_and_says_so() {
     let mut plugin = Running::start();
-    plugin.send_call("1", "stuck", json!({}));
-    assert!(plugin.line().contains("progress"), "the handler runs");
-    plugin.send(r#"{"jsonrpc":"2.0","id":2,"method":"ping","params":{}}"#);
-    assert_eq!(plugin.line(), "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}\n");
+    plugin.send_call("1", "large", json!({"text": "x"}));
+    assert!(plugin.line().len() > 16 * 1024 * 1024 - 100, "one that just fits");
+    plugin.send_call("2", "large", json!({"text": "x".repeat(100)}));
+    let answer: Value = serde_json::from_str(&plugin.line()).expect("JSON");
+    assert_eq!(answer["error"]["data"]["name"], "too_large", "{answer}");
+    let message = answer["error"]["message"].as_str().expect("text");
+    assert!(message.contains("bytes long, and a message at most 16777216"), "{message}");
+    plugin.send_call("3", "echo", json!({"text": "alive"}));
+    assert!(plugin.line().contains("alive"));
 }
 
 #[test]
@@ -149,12 +183,14 @@ fn a_panic_fails_that_call_only_and_tells_callers_nothing_inner() {
 
 #[test]
 fn the_end_of_input_ends_the_plugin_though_a_handler_runs() {
-    let mut plugin = Running::start();
-    plugin.send_call("1", "stuck", json!({}));
-    assert!(plugin.line().contains("progress"), "the handler runs");
-    let (status, took) = plugin.end();
-    assert!(status.success());
-    assert!(took < Duration::from_secs(5), "{took:?}");
+    for lanes in [1, 2] {
+        let mut plugin = Running::with_lanes(lanes);
+        plugin.send_call("1", "stuck", json!({}));
+        assert!(plugin.line().contains("progress"), "the handler runs");
+        let (status, took) = plugin.end();
+        assert!(status.success());
+        assert!(took < Duration::from_secs(5), "{took:?}");
+    }
 }
 
 #[test]

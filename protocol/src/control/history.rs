@@ -84,9 +84,9 @@ pub struct Event {
     pub seq: u64,
     /// When.
     pub at: UnixMillis,
-    /// `plugin.<state>`, `plugin.removed`, `plugin.manifest_changed`, `run.replaced`,
-    /// `run.reconfigured`, `call.started`, `call.finished`, `call.progress`, `call.partial`,
-    /// `call.asked`, `call.answered`, `registry.changed`, `config.reloaded`, `config.refused` or
+    /// `plugin.<state>`, `plugin.removed`, `plugin.manifest_changed`, `plugin.claims_changed`,
+    /// `run.replaced`, `run.reconfigured`, `call.started`, `call.finished`, `call.progress`, `call.partial`,
+    /// `call.asked`, `call.answered`, `registry.changed`, `registry.overlap`, `config.reloaded`, `config.refused` or
     /// `events.dropped`.
     pub kind: Cow<'static, str>,
     /// Which plugin.

@@ -136,6 +136,12 @@ impl DescribeParams {
 pub struct Description {
     /// The plugin.
     pub plugin: PluginListing,
+    /// SHA-256 of all that it declares, as `manifest_sha256` pins it; of a whole plugin, once described.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manifest_sha256: Option<String>,
+    /// Whether the configuration pins that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub manifest_pinned: bool,
     /// What it requires, its manifest and the configuration taken together.
     pub requires: BTreeMap<PluginName, Requirement>,
     /// What it can do beyond the least.

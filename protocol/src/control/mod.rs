@@ -7,6 +7,8 @@
 
 mod asking;
 mod change;
+mod claims;
+mod conformance;
 mod doctor;
 mod explain;
 mod history;
@@ -23,6 +25,8 @@ use serde_json::value::RawValue;
 
 pub use asking::{AnswerParams, AnswerReport, Ask, AskEnd, AskEnded, AskNotice, AskProgress, AsksParams};
 pub use change::{AddParams, AddReport, ChangeReport};
+pub use claims::{ClaimChange, ClaimPart, ClaimsChanged, EffectsBacking};
+pub use conformance::{ConformanceReport, ScenarioFinding, ScenarioOutcome, ScenarioReport};
 pub use doctor::{DoctorReport, Finding, Severity};
 pub use explain::{Confirmation, Explanation, KeyPlan};
 pub use history::{Event, EventsParams, LogEntry, LogStream, LogsParams};
@@ -55,6 +59,8 @@ pub mod method {
     pub const CALL_EXPLAIN: &str = "call.explain";
     /// Stop a call: [`CancelParams`](super::CancelParams) → [`CancelReport`](super::CancelReport).
     pub const CANCEL: &str = "cancel";
+    /// Stop the calls made through this connection: no params → [`CancelMineReport`](super::CancelMineReport).
+    pub const CANCEL_MINE: &str = "cancel.mine";
     /// Recorded calls: [`CallsParams`](super::CallsParams) → [`CallsReport`](super::CallsReport).
     pub const CALLS: &str = "calls";
     /// One recorded call: [`CallsShowParams`](super::CallsShowParams) → [`CallDetail`](super::CallDetail).
@@ -208,6 +214,13 @@ pub struct CancelReport {
     pub call_id: CallId,
     /// Whether it was still running.
     pub cancelled: bool,
+}
+
+/// The answer to `cancel.mine`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CancelMineReport {
+    /// The calls that were still running; each is answered as cancelled where it was made.
+    pub call_ids: Vec<CallId>,
 }
 
 /// Params of `start`, `stop` and `restart`.

@@ -312,6 +312,9 @@ pub struct ResultParams {
     /// At most so many items or characters, at least 1; what fits a page unless said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
+    /// Whether as much is wanted at once as an answer may hold, and not what fits a page.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub whole: bool,
     /// The profile this is done as; none is the owner of the socket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caller: Option<String>,

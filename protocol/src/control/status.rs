@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::UnixMillis;
+use super::{ClaimsChanged, EffectsBacking, UnixMillis};
 use crate::name::{CallId, OperationId, PluginName};
 
 /// Params of `status`.
@@ -172,6 +172,12 @@ pub struct PluginStatus {
     /// What it should be held to and is not, as `what: why`; only while it runs.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub not_enforced: BTreeMap<String, String>,
+    /// What stands behind the effects it declares, where it declares any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effects: Option<EffectsBacking>,
+    /// What it declares otherwise than before, though its version is the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claims_changed: Option<ClaimsChanged>,
 }
 
 /// Why a plugin goes on with an older configuration or program than there is now.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{PluginListing, PluginState};
+use super::{ConformanceReport, PluginListing, PluginState};
 use crate::name::{OperationId, PluginName};
 
 /// Whose form tools are exported in.
@@ -132,6 +132,9 @@ pub struct CheckedPlugin {
     pub operations: Vec<CheckedOperation>,
     /// What its declarations could say better.
     pub findings: Vec<LintFinding>,
+    /// How its program keeps to the protocol, where that was looked at: of a path alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conformance: Option<ConformanceReport>,
 }
 
 /// One operation that was looked at: how it is found, filled, and how it fails.

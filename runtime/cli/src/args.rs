@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    add, answer, call, calls, cancel, check, completions, config, describe, disable, doctor, enable, events,
-    graph, jobs, lint, list, logs, reload, remove, restart, result, serve, shutdown, start, status, stop,
+    add, answer, call, calls, cancel, check, completions, config, describe, dev, disable, doctor, enable, events,
+    graph, jobs, lint, list, logs, new, reload, remove, restart, result, serve, shutdown, start, status, stop,
     tools,
 };
 use crate::output::Format;
@@ -71,6 +71,8 @@ pub(crate) enum Command {
     Doctor(doctor::Args),
     Describe(describe::Args),
     Tools(tools::Args),
+    New(new::Args),
+    Dev(dev::Args),
     Check(check::Args),
     Lint(lint::Args),
     Call(call::Args),

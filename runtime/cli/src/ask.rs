@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::io::{BufRead, IsTerminal, Write};
-use std::thread;
+use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use plugd_daemon::client::Following;
 use plugd_engine::Asker;
@@ -20,12 +20,21 @@ use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::render::{in_one_line, pretty, visible_line};
 use crate::runtime::Runtime;
+use crate::typing::Typist;
 
 /// Questions of one call that may wait here; a plugin can have eight open, each in a chain its own.
 const NOTICES_QUEUED: usize = 256;
 
 /// So many values of an enumeration are shown with a prompt.
 const CHOICES_SHOWN: usize = 8;
+
+/// Whether a question stands on the terminal's last line: there is one terminal.
+static QUESTION_STANDS: AtomicBool = AtomicBool::new(false);
+
+/// Whether somebody is just being asked, so that nothing else is to be written there.
+pub(crate) fn question_stands() -> bool {
+    QUESTION_STANDS.load(Ordering::Relaxed)
+}
 
 /// Whether somebody sits at a terminal who can be asked, and would not be held up by it.
 pub(crate) fn somebody_is_there() -> bool {
@@ -39,7 +48,7 @@ pub(crate) fn somebody_is_there() -> bool {
 pub(crate) struct Prompter<'a> {
     runtime: &'a Runtime,
     notices: Notices,
-    typed: Option<mpsc::Receiver<Option<String>>>,
+    typed: Option<Typist>,
     line: PromptLine,
     bar: Bar,
 }
@@ -184,13 +193,19 @@ impl<'a> Prompter<'a> {
 
     /// Waits for a line, or for what makes it needless.
     async fn typed(&mut self, token: &str, queue: &mut VecDeque<Ask>) -> Typed {
-        let lines = self.typed.get_or_insert_with(read_lines);
-        let typed = tokio::select! {
-            line = lines.recv() => match line.flatten() {
-                Some(line) => Typed::Line(line),
-                None => Typed::NoMore,
+        if self.typed.is_none() {
+            self.typed = Typist::begin().ok();
+        }
+        let typed = match &mut self.typed {
+            // Nobody can be read from, so nobody agrees.
+            None => Typed::NoMore,
+            Some(typist) => tokio::select! {
+                line = typist.line() => match line {
+                    Some(line) => Typed::Line(line),
+                    None => Typed::NoMore,
+                },
+                ended = ended(&mut self.notices, token, queue) => Typed::Ended(ended),
             },
-            ended = ended(&mut self.notices, token, queue) => Typed::Ended(ended),
         };
         match typed {
             Typed::Line(_) => self.line.closed_by_typing(),
@@ -214,30 +229,6 @@ async fn ended(notices: &mut Notices, token: &str, queue: &mut VecDeque<Ask>) ->
     }
 }
 
-/// Reads lines on a thread of its own, for reading a terminal cannot be given up; each end of
-/// input is a `None`.
-fn read_lines() -> mpsc::Receiver<Option<String>> {
-    let (sender, lines) = mpsc::channel(1);
-    let read = move || {
-        let mut stdin = std::io::stdin().lock();
-        loop {
-            let mut line = Vec::new();
-            let read = stdin.read_until(b'\n', &mut line);
-            let ended = !matches!(read, Ok(count) if count > 0);
-            let text = String::from_utf8_lossy(&line);
-            let text = text.strip_suffix('\n').unwrap_or(&text);
-            let text = text.strip_suffix('\r').unwrap_or(text).to_owned();
-            let sent = sender.blocking_send((!ended).then_some(text));
-            if sent.is_err() || read.is_err() {
-                return;
-            }
-        }
-    };
-    // Without a thread the channel is closed, and every question is declined.
-    drop(thread::Builder::new().name("plugd-typed".to_owned()).spawn(read));
-    lines
-}
-
 /// The line a prompt stands on, which must end before anything else is written.
 #[derive(Default)]
 struct PromptLine {
@@ -250,17 +241,20 @@ impl PromptLine {
         // Where stderr is gone nobody reads prompts.
         let _ = write!(stderr, "{prompt}").and_then(|()| stderr.flush());
         self.open = true;
+        QUESTION_STANDS.store(true, Ordering::Relaxed);
     }
 
     /// Whoever typed has ended the line.
     fn closed_by_typing(&mut self) {
         self.open = false;
+        QUESTION_STANDS.store(false, Ordering::Relaxed);
     }
 
     fn close(&mut self) {
         if std::mem::take(&mut self.open) {
             say("");
         }
+        QUESTION_STANDS.store(false, Ordering::Relaxed);
     }
 }
 

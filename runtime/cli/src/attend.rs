@@ -1,5 +1,6 @@
 //! A call under way, attended to: its questions asked, its progress drawn, its end shown.
 
+use std::pin::Pin;
 use std::time::Duration;
 
 use plugd_engine::Asker;
@@ -17,6 +18,12 @@ use crate::runtime::{Runtime, interrupted};
 /// Starting took so long that a daemon would be felt.
 const SLOW_START: Duration = Duration::from_secs(1);
 
+/// So long after it was stopped a call's result is waited for: it is at hand, unless the daemon hangs.
+const TOLD_WITHIN: Duration = Duration::from_secs(1);
+
+/// So long where nothing was left to be stopped: the result is on its way, or what is called is not known.
+const IN_TRANSIT: Duration = Duration::from_millis(100);
+
 /// The exit code after Ctrl-C.
 pub(crate) const INTERRUPTED: u8 = 130;
 
@@ -28,13 +35,21 @@ pub(crate) struct Reach {
     pub(crate) can_ask: bool,
 }
 
-/// Waits for what ends a call; asks and draws meanwhile. SIGINT and SIGTERM end it: `None`.
+/// How the wait for a call ended.
+pub(crate) enum Attended<T> {
+    /// It came to its end.
+    Ended(T),
+    /// Somebody interrupted it; what the cancelled call came to, where that was told in time.
+    Interrupted(Option<T>),
+}
+
+/// Waits for what ends a call; asks and draws meanwhile. SIGINT and SIGTERM cancel it.
 pub(crate) async fn attend<T>(
     runtime: &Runtime,
     may_ask: bool,
     context: &Context,
     begin: impl AsyncFnOnce(Reach) -> T,
-) -> Option<T> {
+) -> Attended<T> {
     let asks = may_ask && ask::somebody_is_there();
     let ready = Prompter::begin(runtime, asks, Bar::new(context.output.quiet)).await;
     let can_ask = asks && ready.is_some();
@@ -45,39 +60,74 @@ pub(crate) async fn attend<T>(
             None => std::future::pending().await,
         }
     };
-    let interruption = async {
-        if !interrupted().await {
-            std::future::pending::<()>().await;
-        }
-    };
+    let ended = begin(Reach { asker, can_ask });
+    tokio::pin!(prompting, ended);
     tokio::select! {
         // What became of a question is said before the result.
         biased;
-        never = prompting => match never {},
-        ended = begin(Reach { asker, can_ask }) => Some(ended),
-        () = interruption => None,
+        never = &mut prompting => match never {},
+        ended = &mut ended => return Attended::Ended(ended),
+        () = interruption() => {}
+    }
+    // The prompt stays until then: without it the call would end for want of an answer.
+    Attended::Interrupted(tokio::select! {
+        last = last_of(runtime, ended) => last,
+        () = interruption() => None,
+    })
+}
+
+async fn interruption() {
+    if !interrupted().await {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// What a call comes to that is cancelled now: its own result names it, and says whether it ran.
+async fn last_of<T>(runtime: &Runtime, mut ended: Pin<&mut impl Future<Output = T>>) -> Option<T> {
+    let stopping = async {
+        let stopped = runtime.cancel_mine().await.unwrap_or(false);
+        tokio::time::sleep(if stopped { TOLD_WITHIN } else { IN_TRANSIT }).await;
+    };
+    tokio::select! {
+        biased;
+        ended = &mut ended => Some(ended),
+        () = stopping => None,
+        () = tokio::time::sleep(TOLD_WITHIN) => None,
     }
 }
 
 /// The result and the exit code of a call that was attended to.
 pub(crate) fn result_of(
-    ended: Option<Result<CallResult, Failure>>,
+    attended: Attended<Result<CallResult, Failure>>,
     operation: Option<OperationId>,
+    context: &Context,
 ) -> (CallResult, u8) {
-    match ended {
-        Some(Ok(result)) => {
-            let code = result.exit_code();
-            (result, code)
+    match attended {
+        Attended::Ended(ended) => {
+            let code = match &ended {
+                Ok(result) => result.exit_code(),
+                Err(failure) => failure.exit,
+            };
+            (ended.unwrap_or_else(|failure| failed(Status::Error, failure.error, operation)), code)
         }
-        Some(Err(failure)) => {
-            let code = failure.exit;
-            (failed(Status::Error, failure.error, operation), code)
-        }
-        None => {
+        Attended::Interrupted(Some(Ok(result))) => (point_at_record(result, context), INTERRUPTED),
+        Attended::Interrupted(Some(Err(_)) | None) => {
             let error = CallError::new(ErrorKind::Cancelled, "the call was interrupted and is cancelled");
             (failed(Status::Cancelled, error.outcome(Outcome::Unknown), operation), INTERRUPTED)
         }
     }
+}
+
+/// The result of a call that was cancelled from here, with where the rest of it is to be found.
+fn point_at_record(mut result: CallResult, context: &Context) -> CallResult {
+    if let (Status::Cancelled, Some(call_id), Some(error)) =
+        (result.status, &result.meta.call_id, &mut result.error)
+    {
+        error.message = format!("call {call_id} was cancelled");
+        let command = context.command_line(&format!("calls show {call_id}"));
+        error.hint = Some(format!("`{command}` tells how far it came"));
+    }
+    result
 }
 
 /// The result of a call that has none of its own: whether it got an id is not known here.

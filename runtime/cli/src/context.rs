@@ -1,7 +1,7 @@
 //! What every command has at hand: the global options, the configuration, and a way to a runtime.
 
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -19,6 +19,14 @@ use crate::settings::Settings;
 
 /// Lines of the log that wait for stderr; room for them is taken at once, 32 bytes each.
 const LINES_QUEUED: usize = 4_096;
+
+/// A daemon has so much more than a call's own time to take the connection.
+const CONNECTING: Duration = Duration::from_secs(2);
+
+/// How long the record may take to open, for a call of so much time: the rest is the call's.
+pub(crate) fn for_record(timeout: Duration) -> Duration {
+    timeout / 2
+}
 
 /// What every command has at hand.
 #[derive(Debug)]
@@ -78,18 +86,25 @@ impl Context {
         let paths = [("--config", &self.global.config), ("--socket", &self.global.socket)];
         let given = paths.into_iter().filter_map(|(option, path)| path.as_deref().map(|path| (option, path)));
         let given: String =
-            given.map(|(option, path)| format!("{option} {} ", quoted(&path.to_string_lossy()))).collect();
+            given.map(|(option, path)| format!("{option} {} ", quoted(path))).collect();
         format!("plugd {given}{rest}")
     }
 
     /// The daemon, or the engine in this process where none runs.
     pub(crate) async fn runtime(&self, opening: Opening) -> Result<Runtime, Failure> {
-        self.runtime_within(CONNECT_TIMEOUT, opening).await
+        self.runtime_within(None, opening).await
     }
 
-    /// The same; a daemon that does not answer within that time is given up.
-    pub(crate) async fn runtime_within(&self, time: Duration, opening: Opening) -> Result<Runtime, Failure> {
+    /// The same for a call of so much time: neither a daemon that does not answer takes it all, nor a
+    /// record that cannot be opened.
+    pub(crate) async fn runtime_within(
+        &self,
+        timeout: Option<Duration>,
+        opening: Opening,
+    ) -> Result<Runtime, Failure> {
         self.start_log(None);
+        let time = timeout
+            .map_or(CONNECT_TIMEOUT, |timeout| CONNECT_TIMEOUT.min(timeout.saturating_add(CONNECTING)));
         let mut settings = None;
         let (socket, limits) = match self.address(Some(&mut settings)) {
             Ok(address) => address,
@@ -103,7 +118,7 @@ impl Context {
                     Some(settings) => settings,
                     None => self.settings()?,
                 };
-                Runtime::embedded(settings.config, opening).await
+                Runtime::embedded_within(settings.config, opening, timeout.map(for_record)).await
             }
             Err(error) => Err(error.into()),
         }
@@ -155,23 +170,7 @@ impl Context {
     }
 }
 
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:=@%+,".contains(&byte);
-    match !word.is_empty() && word.bytes().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_word_is_quoted_where_a_shell_would_take_it_apart() {
-        assert_eq!(quoted("/a/plugd.toml"), "/a/plugd.toml");
-        assert_eq!(quoted("it's here"), "'it'\\''s here'");
-        assert_eq!(quoted(""), "''");
-    }
+/// A path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    plugd_engine::command_line(&[path.to_string_lossy().into_owned()])
 }

@@ -34,6 +34,7 @@ impl Reference {
         Reference { call_id: CallId::new(call_id), pointer }
     }
 
+    /// All of it, at once where that is possible.
     fn params(&self, caller: Option<&str>) -> ResultParams {
         ResultParams {
             caller: caller.map(str::to_owned),
@@ -41,11 +42,12 @@ impl Reference {
             pointer: self.pointer.clone(),
             offset: None,
             limit: None,
+            whole: true,
         }
     }
 }
 
-/// The pages of one kept result, first to last.
+/// The pages of one kept result, first to last: one, unless it is larger than any answer.
 pub(crate) struct Pages<'a> {
     runtime: &'a Runtime,
     params: ResultParams,

@@ -7,16 +7,19 @@ mod attend;
 mod commands;
 mod context;
 mod detach;
+mod dev;
 mod failure;
 mod kept;
 mod output;
 mod progress;
 mod render;
 mod runtime;
+mod scaffold;
 mod settings;
 #[cfg(test)]
 mod shapes;
 mod trial;
+mod typing;
 
 use std::process::ExitCode;
 use std::sync::OnceLock;

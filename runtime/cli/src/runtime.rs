@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use plugd_daemon::client::Client;
 use plugd_engine::config::Config;
-use plugd_engine::{Asker, Engine, Opening};
+use plugd_engine::{Asker, Engine, Opening, Via};
 use plugd_protocol::control::{
     AddParams, AddReport, AnswerParams, AnswerReport, CallDetail, CallParams, CallsParams, CallsReport,
     CallsShowParams, CallsStatsParams, CallsStatsReport, ChangeReport, DescribeParams, Description,
@@ -18,6 +18,9 @@ use crate::failure::Failure;
 
 /// How long a plugin may take to leave after its call was cancelled.
 const MOMENT: Duration = Duration::from_secs(1);
+
+/// What calls of this process to its own engine are made through: there is nothing else.
+const HERE: u64 = 0;
 
 /// Where a command's work is done.
 pub(crate) enum Runtime {
@@ -34,17 +37,43 @@ pub(crate) enum Runtime {
 impl Runtime {
     /// Opens an engine in this process.
     pub(crate) async fn embedded(config: Config, opening: Opening) -> Result<Runtime, Failure> {
+        Runtime::embedded_within(config, opening, None).await
+    }
+
+    /// The same, where the record of calls is waited for no longer than that.
+    pub(crate) async fn embedded_within(
+        config: Config,
+        opening: Opening,
+        record: Option<Duration>,
+    ) -> Result<Runtime, Failure> {
         prepare_for_plugins();
         let began = Instant::now();
-        let engine = Engine::open(config, opening).await?;
+        let engine = Engine::open_within(config, opening, record).await?;
         Ok(Runtime::Embedded { engine, opened_in: began.elapsed() })
     }
 
     pub(crate) async fn call(&self, params: CallParams, asker: Option<Asker>) -> Result<CallResult, Failure> {
         match self {
             Runtime::Daemon(client) => Ok(client.call(&params).await?),
-            Runtime::Embedded { engine, .. } => Ok(engine.call_asking(params, asker).await),
+            Runtime::Embedded { engine, .. } => Ok(engine.call_via(params, via(asker)).await),
         }
+    }
+
+    /// How long it took to open what works in this process.
+    pub(crate) fn opened_in(&self) -> Duration {
+        match self {
+            Runtime::Daemon(_) => Duration::ZERO,
+            Runtime::Embedded { opened_in, .. } => *opened_in,
+        }
+    }
+
+    /// Stops what was called from here and has not ended; whether there was anything.
+    pub(crate) async fn cancel_mine(&self) -> Result<bool, Failure> {
+        let stopped = match self {
+            Runtime::Daemon(client) => client.cancel_mine().await?.call_ids,
+            Runtime::Embedded { engine, .. } => engine.cancel_made_through(HERE),
+        };
+        Ok(!stopped.is_empty())
     }
 
     pub(crate) async fn explain(&self, params: CallParams) -> Result<Explanation, Failure> {
@@ -61,7 +90,7 @@ impl Runtime {
     ) -> Result<AnswerReport, Failure> {
         match self {
             Runtime::Daemon(client) => Ok(client.answer(&params).await?),
-            Runtime::Embedded { engine, .. } => Ok(engine.answer(params, asker).await?),
+            Runtime::Embedded { engine, .. } => Ok(engine.answer(params, via(asker)).await?),
         }
     }
 
@@ -231,6 +260,11 @@ impl Runtime {
             first.await;
         }
     }
+}
+
+/// What a call to an engine in this process is made through.
+fn via(asker: Option<Asker>) -> Via {
+    Via { asker, connection: Some(HERE) }
 }
 
 /// The daemon that has started since none was found, where it is the reason for the error.

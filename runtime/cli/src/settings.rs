@@ -58,12 +58,6 @@ impl Settings {
 pub(crate) fn single(program: &Path) -> Result<Config, Failure> {
     let found = std::fs::canonicalize(program)
         .map_err(|error| Failure::unfit(format!("cannot run {}: {error}", program.display())))?;
-    if found.is_dir() {
-        return Err(Failure::unfit(format!(
-            "{} is a folder: name the executable in it, or put the folder under scan.dirs in plugd.toml",
-            program.display()
-        )));
-    }
     if std::fs::metadata(&found).is_ok_and(|metadata| metadata.mode() & 0o111 == 0) {
         let program = program.display();
         return Err(Failure::unfit(format!("{program} is not executable: `chmod +x {program}` makes it so")));

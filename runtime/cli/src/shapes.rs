@@ -34,6 +34,8 @@ fn shapes(of: &mut SchemaGenerator) -> Vec<(&'static str, Value)> {
         ("doctor", shape::<DoctorReport>(of)),
         ("describe", shape::<Description>(of)),
         ("tools", shape::<ToolsReport>(of)),
+        ("new", made()),
+        ("dev", dev(of)),
         ("check", shape::<CheckReport>(of)),
         ("lint", shape::<LintReport>(of)),
         ("call", shape::<CallResult>(of)),
@@ -73,7 +75,7 @@ fn shape<T: JsonSchema>(of: &mut SchemaGenerator) -> Value {
     of.subschema_for::<T>().to_value()
 }
 
-/// The one report that is made where it is printed.
+/// A report that is made where it is printed.
 fn config_check(of: &mut SchemaGenerator) -> Value {
     let texts = json!({ "type": "array", "items": { "type": "string" } });
     json!({
@@ -89,6 +91,35 @@ fn config_check(of: &mut SchemaGenerator) -> Value {
     })
 }
 
+/// The other one.
+fn made() -> Value {
+    let texts = json!({ "type": "array", "items": { "type": "string" } });
+    json!({
+        "type": "object",
+        "properties": {
+            "plugin": { "type": "string" },
+            "lang": { "enum": ["rust", "python", "node", "go", "sh"] },
+            "folder": { "type": "string" },
+            "files": texts,
+            "sdk": { "type": "string" },
+            "next": texts,
+            "missing": texts,
+        },
+        "required": ["lang", "folder", "files", "next", "missing"],
+    })
+}
+
+/// One document for each line that was typed.
+fn dev(of: &mut SchemaGenerator) -> Value {
+    json!({ "anyOf": [
+        shape::<CallResult>(of),
+        shape::<Explanation>(of),
+        shape::<Description>(of),
+        shape::<LintReport>(of),
+        shape::<Vec<LogEntry>>(of),
+    ] })
+}
+
 fn document() -> Value {
     let mut of = SchemaSettings::draft2020_12().into_generator();
     let failure = json!({
@@ -101,7 +132,7 @@ fn document() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "What plugd writes under --output json",
-        "description": "Under the name of a command stands the schema of the one document that it prints; a command that fails prints what stands under \"a command that fails\". With -f it is one such document a line.",
+        "description": "Under the name of a command stands the schema of the one document that it prints; a command that fails prints what stands under \"a command that fails\". With -f it is one such document a line, and so is what \"dev\" prints for each line that is typed.",
         "type": "object",
         "properties": commands,
         "$comment": "Generated; UPDATE_DOCS=1 cargo test -p plugd shapes",

@@ -1,47 +1,10 @@
-//! A call made of an operation's own examples, and what is to be said about its answer.
+//! What is to be said about the answer of a call that was made of an operation's own examples.
 
 use plugd_protocol::{CallError, Operation};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// More of a value is not quoted.
 const QUOTED_CHARS: usize = 40;
-
-/// Arguments made of what the schema shows: an example, a default or a choice for all that is required.
-///
-/// # Errors
-/// The name of what has none.
-pub(crate) fn arguments(operation: &Operation) -> Result<Value, String> {
-    let schema: Value = serde_json::from_str(operation.input_schema.get()).unwrap_or_default();
-    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
-    let mut arguments = Map::new();
-    for name in required.filter_map(Value::as_str) {
-        let property = schema.get("properties").and_then(|all| all.get(name));
-        let shown = property.and_then(|property| sample(property, &schema));
-        arguments.insert(name.to_owned(), shown.ok_or_else(|| name.to_owned())?);
-    }
-    Ok(arguments.into())
-}
-
-/// A value that a schema shows; it may refer to another within its document.
-fn sample(schema: &Value, document: &Value) -> Option<Value> {
-    let first = |key: &str| schema.get(key)?.as_array()?.first().cloned();
-    let own = first("examples")
-        .or_else(|| schema.get("example").cloned())
-        .or_else(|| schema.get("default").cloned())
-        .or_else(|| schema.get("const").cloned())
-        .or_else(|| first("enum"));
-    own.or_else(|| {
-        let target = document.pointer(schema.get("$ref")?.as_str()?.strip_prefix('#')?)?;
-        let says_more = target.get("$ref").is_some();
-        if says_more { None } else { sample(target, document) }
-    })
-}
-
-/// The schema that another one within the document refers to; itself where it refers to none.
-pub(crate) fn referred<'s>(schema: &'s Value, document: &'s Value) -> &'s Value {
-    let reference = schema.get("$ref").and_then(Value::as_str).and_then(|text| text.strip_prefix('#'));
-    reference.and_then(|pointer| document.pointer(pointer)).unwrap_or(schema)
-}
 
 /// What is to be said about data: "it worked" is no result, for a model words its answer from it.
 pub(crate) fn remarks(data: &Value, operation: &Operation) -> Vec<String> {
@@ -86,18 +49,6 @@ mod tests {
 
     fn operation(input: &Value, output: &Value) -> Operation {
         serde_json::from_value(json!({"name": "x", "input_schema": input, "output_schema": output})).unwrap()
-    }
-
-    #[test]
-    fn what_is_required_is_filled_with_what_the_schema_shows() {
-        let schema = json!({"required": ["a", "b", "c", "d"], "properties": {
-            "a": {"examples": ["TK-1", "TK-2"]}, "b": {"enum": [3, 4]}, "c": {"$ref": "#/$defs/c"}, "d": {"default": null},
-            "e": {"type": "string"}}, "$defs": {"c": {"const": true}}});
-        let made = arguments(&operation(&schema, &json!({})));
-        assert_eq!(made, Ok(json!({"a": "TK-1", "b": 3, "c": true, "d": null})));
-        let without = json!({"required": ["a"], "properties": {"a": {"$ref": "#"}}, "$ref": "#"});
-        assert_eq!(arguments(&operation(&without, &json!({}))), Err("a".to_owned()));
-        assert_eq!(arguments(&operation(&json!({}), &json!({}))), Ok(json!({})));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::defaults::Declared;
-use crate::document::speaks_draft7;
+use crate::document::{Document, speaks_draft7};
 use crate::schema::{self, SchemaError};
 use crate::shape::Shapes;
 use crate::{numbers, problem, required, validator, words};
@@ -40,17 +40,26 @@ impl Contract {
     /// The same for the arguments of an operation, which are always an object.
     ///
     /// # Errors
-    /// As [`Contract::compile`], and for a schema that allows no object.
+    /// As [`Contract::compile`], and for a schema that allows no object, or none that has no key which
+    /// nobody declared.
     pub fn of_arguments(input_schema: &RawValue) -> Result<Contract, SchemaError> {
         let contract = Contract::compile(input_schema)?;
-        match schema::instead_of_an_object(&contract.schema) {
-            Some(found) => Err(SchemaError::NoObject { found }),
+        if let Some(found) = schema::instead_of_an_object(&contract.schema) {
+            return Err(SchemaError::NoObject { found });
+        }
+        match contract.object_never_fits() {
+            Some(reason) => Err(SchemaError::NeverFits { reason }),
             None => Ok(contract),
         }
     }
 
-    /// Why no arguments at all can fit: a name that is required and that nobody declared.
+    /// Why no value at all can fit: it is an object, with a name that is required and that nobody declared.
     pub fn never_fits(&self) -> Option<String> {
+        let document = Document::new(&self.schema);
+        required::is_object(&document, &[document.root()]).then(|| self.object_never_fits()).flatten()
+    }
+
+    fn object_never_fits(&self) -> Option<String> {
         let found = required::undeclared(&self.schema, &self.shapes);
         found.iter().find(|undeclared| undeclared.always).map(|undeclared| undeclared.in_words())
     }

@@ -5,6 +5,8 @@
 //! can act on. [`Contract::prepare`] makes arguments ready for a call: brought to their declared types,
 //! defaults filled in, and what is missing as questions. The crate is pure: no task, no I/O, no clock, no randomness.
 
+mod canonical;
+mod claims;
 mod coerce;
 mod contract;
 mod cost;
@@ -32,6 +34,8 @@ mod union;
 mod validator;
 mod words;
 
+pub use canonical::canonical;
+pub use claims::changed_claims;
 pub use contract::{Contract, warm};
 pub use defaults::fill_defaults;
 pub use nearest::nearest;

@@ -157,12 +157,14 @@ impl Contract {
         }
     }
 
-    /// What is missing, where nothing else is wrong.
+    /// What is missing, where nothing else is wrong and giving it would help.
     fn missing<'a>(&'a self, draft: &Draft, document: &Document<'a>) -> Option<Vec<Want<'a>>> {
         if !self.shapes.admit(&draft.value) {
             return None;
         }
-        questions::wants(&self.all_errors(draft, document)?, document)
+        let wants = questions::wants(&self.all_errors(draft, document)?, document)?;
+        let declared = wants.into_iter().map(|want| want.among_declared(|at| !self.shapes.refuse(at)));
+        Some(declared.collect::<Option<Vec<_>>>()?.into_iter().flatten().collect())
     }
 
     fn all_errors<'v>(

@@ -13,7 +13,7 @@ use crate::document::{Document, Located, pointer_segment};
 use crate::meant::{Alternatives, Meant, told_in_words};
 use crate::nearest::nearest;
 use crate::place::Place;
-use crate::shape::UnknownKey;
+use crate::shape::{Shapes, UnknownKey};
 use crate::words;
 
 /// So many problems are named; an answer stays readable whatever was sent.
@@ -32,7 +32,9 @@ pub(crate) fn collect(
     keys_count: bool,
 ) -> Vec<ArgumentProblem> {
     let document = Document::new(&contract.schema);
-    let mut found = Found { document: &document, filled, problems: Vec::new(), keys: Vec::new(), asides: 0 };
+    let closed = keys_count.then_some(&contract.shapes);
+    let (problems, keys) = (Vec::new(), Vec::new());
+    let mut found = Found { document: &document, filled, closed, problems, keys, asides: 0 };
     // One more than is shown is looked for, to know whether there are more.
     match cost::of(&document, value) {
         Bearable::Everything => {
@@ -70,6 +72,8 @@ struct Found<'a, 'd> {
     document: &'d Document<'a>,
     /// Where defaults were filled in.
     filled: &'d HashSet<String>,
+    /// Where keys that nobody declared are refused.
+    closed: Option<&'d Shapes>,
     problems: Vec<ArgumentProblem>,
     keys: Vec<Key>,
     /// How many times the other alternatives were named.
@@ -113,11 +117,13 @@ impl<'a> Found<'a, '_> {
 
     fn missing(&mut self, place: &Place<'a>, parent: &str, name: &str) {
         let property = place.property(self.document, name);
+        let path = format!("{parent}/{}", pointer_segment(name));
+        let refused = self.closed.is_some_and(|shapes| shapes.refuse(&path));
         let expected = match property.as_slice() {
+            _ if refused => "what cannot be given: it is required and not declared".to_owned(),
             [] => "a value".to_owned(),
             schemas => words::expected_of(schemas, self.document),
         };
-        let path = format!("{parent}/{}", pointer_segment(name));
         self.key(parent, name, true);
         self.push(path, "required", expected, None, None);
     }
@@ -191,6 +197,7 @@ impl<'a> Found<'a, '_> {
                         Some((name, other)) if !other.is_empty() => {
                             format!(" ({})", told_in_words(name, value.get(name), &other))
                         }
+                        _ if others.is_empty() => String::new(),
                         _ if problem.path == path => format!(", or {others}"),
                         _ if others == "null" => String::new(),
                         _ => format!(" (or else {others})"),

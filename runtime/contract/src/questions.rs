@@ -49,6 +49,22 @@ impl<'a> Want<'a> {
     }
 }
 
+impl<'a> Want<'a> {
+    /// What is left of it where only values that are declared may be given; none where nothing is.
+    pub(crate) fn among_declared(self, is_declared: impl Fn(&str) -> bool) -> Option<Vec<Want<'a>>> {
+        let mut alternatives = match self {
+            Want::Value(value) => vec![vec![value]],
+            Want::OneOf(alternatives) => alternatives,
+        };
+        alternatives.retain(|values| values.iter().all(|value| is_declared(&value.at)));
+        match alternatives.len() {
+            0 => None,
+            1 => Some(alternatives.into_iter().flatten().map(Want::Value).collect()),
+            _ => Some(vec![Want::OneOf(alternatives)]),
+        }
+    }
+}
+
 /// What is missing, where nothing else is wrong.
 pub(crate) fn wants<'a>(errors: &[ValidationError<'_>], document: &Document<'a>) -> Option<Vec<Want<'a>>> {
     let mut wants: Vec<Want<'a>> = Vec::new();

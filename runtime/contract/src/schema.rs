@@ -91,6 +91,12 @@ pub enum SchemaError {
         /// What it allows instead.
         found: String,
     },
+    /// No arguments can fit.
+    #[error("{reason}")]
+    NeverFits {
+        /// What is required and would be refused.
+        reason: String,
+    },
     /// Not valid by the rules of JSON Schema itself.
     #[error("the schema is not valid{}: {message}", if at.is_empty() { String::new() } else { format!(" at {at}") })]
     Invalid {

@@ -120,6 +120,21 @@ impl Shapes {
         }
     }
 
+    /// Whether a key at this JSON Pointer is one that nobody declared and that is refused for it.
+    pub(crate) fn refuse(&self, pointer: &str) -> bool {
+        let mut at = self.root;
+        for segment in pointer.split('/').skip(1) {
+            let Some(shape) = self.get(at) else { return false };
+            let name = unescaped(segment);
+            at = match (self.declared(shape, &name), name.parse()) {
+                (Declared::Yes(inner), _) => inner,
+                (Declared::No, Ok(index)) if shape.is_list() => shape.item(index),
+                (Declared::No, _) => return shape.closed,
+            };
+        }
+        false
+    }
+
     /// Every key of a value that nobody declared, in the order they stand there.
     pub(crate) fn unknown_keys<'v, 's>(&'s self, value: &'v Value) -> Vec<UnknownKey<'v, 's>> {
         let mut found = Vec::new();

@@ -116,6 +116,7 @@ pub async fn serve(
     let front = Front::new(methods::all(daemon), limits);
 
     engine.watch();
+    engine.watch_overlaps();
     // Plugins may still be being described: nobody who calls another one waits for that.
     let config = engine.config();
     ready(&Ready {

@@ -33,9 +33,13 @@ impl Questions {
     pub(crate) fn compile(questions: &[Question]) -> Result<Questions, String> {
         let compile = |question: &Question| {
             let schema = question.schema.as_deref();
+            let wrong = |why: String| format!("questions: the schema of {}: {why}", question.name);
             let contract = schema.map(Contract::compile).transpose();
-            let contract =
-                contract.map_err(|error| format!("questions: the schema of {}: {error}", question.name))?;
+            let contract = contract.map_err(|error| wrong(error.to_string()))?;
+            // Whoever answers would be asked for ever.
+            if let Some(why) = contract.as_ref().and_then(Contract::never_fits) {
+                return Err(wrong(why));
+            }
             let default = schema
                 .and_then(|schema| serde_json::from_str::<Value>(schema.get()).ok())
                 .and_then(|schema| schema.get("default").cloned());
@@ -268,5 +272,18 @@ mod tests {
         let question =
             Question { name: "it".into(), schema: Some(schema), prompt: String::new(), sensitive: false };
         assert!(Questions::compile(&[question]).unwrap_err().contains("the schema of it"));
+    }
+
+    #[test]
+    fn a_question_that_no_answer_fits_is_not_asked() {
+        let asked = |schema: Value| {
+            let schema = Some(serde_json::value::to_raw_value(&schema).unwrap());
+            let question = Question { name: "it".into(), schema, prompt: String::new(), sensitive: false };
+            Questions::compile(&[question]).map(drop)
+        };
+        let city = json!({ "city": { "type": "string" } });
+        let wrong = asked(json!({ "type": "object", "properties": city, "required": ["ctiy"] })).unwrap_err();
+        assert!(wrong.contains("the schema of it: \"ctiy\" is required and not declared"), "{wrong}");
+        asked(json!({ "type": ["object", "null"], "properties": city, "required": ["ctiy"] })).unwrap();
     }
 }

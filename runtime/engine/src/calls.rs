@@ -24,6 +24,17 @@ struct Entry {
     asker: Option<Asker>,
     /// How many of them are open.
     asking: u32,
+    /// What it was made through.
+    connection: Option<u64>,
+}
+
+/// What a call is made through, as far as it matters while the call runs.
+#[derive(Debug, Clone, Default)]
+pub struct Via {
+    /// Whom its questions go to; without one it stops where it needs a person.
+    pub asker: Option<Asker>,
+    /// What [`Engine::cancel_made_through`](crate::Engine::cancel_made_through) knows it by.
+    pub connection: Option<u64>,
 }
 
 /// Keeps a call in the table for as long as it lives.
@@ -40,11 +51,11 @@ impl ActiveCalls {
         call_id: &CallId,
         operation: OperationId,
         since: UnixMillis,
-        asker: Option<Asker>,
+        via: Via,
     ) -> (Listed, oneshot::Receiver<()>) {
         let (cancel, cancelled) = oneshot::channel();
-        let asker = asker.map(|asker| asker.of_call(call_id, &operation));
-        let entry = Entry { operation, since, cancel, asker, asking: 0 };
+        let asker = via.asker.map(|asker| asker.of_call(call_id, &operation));
+        let entry = Entry { operation, since, cancel, asker, asking: 0, connection: via.connection };
         self.with(|calls| calls.insert(call_id.clone(), entry));
         (Listed { calls: Arc::clone(self), call_id: call_id.clone() }, cancelled)
     }
@@ -53,6 +64,15 @@ impl ActiveCalls {
     pub(crate) fn cancel(&self, call_id: &CallId) -> bool {
         let entry = self.with(|calls| calls.remove(call_id));
         entry.is_some_and(|entry| entry.cancel.send(()).is_ok())
+    }
+
+    /// Stops every call made through a connection; those that were still running.
+    pub(crate) fn cancel_made_through(&self, connection: u64) -> Vec<CallId> {
+        let made_through = self.with(|calls| {
+            let made = calls.iter().filter(|(_, entry)| entry.connection == Some(connection));
+            made.map(|(call_id, _)| call_id.clone()).collect::<Vec<_>>()
+        });
+        made_through.into_iter().filter(|call_id| self.cancel(call_id)).collect()
     }
 
     /// What a call is of, and whom its questions go to.
@@ -86,6 +106,17 @@ impl ActiveCalls {
 
     fn with<T>(&self, act: impl FnOnce(&mut HashMap<CallId, Entry>) -> T) -> T {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Listed {
+    /// Takes note that the call goes on without whatever it was made through.
+    pub(crate) fn let_go(&self) {
+        self.calls.with(|calls| {
+            if let Some(entry) = calls.get_mut(&self.call_id) {
+                entry.connection = None;
+            }
+        });
     }
 }
 

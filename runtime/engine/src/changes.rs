@@ -372,5 +372,6 @@ fn name_is_free(config: &Config, params: &AddParams) -> Result<(), CallError> {
 
 /// The error for a configuration that cannot be used.
 pub(crate) fn invalid(error: ConfigError) -> CallError {
-    CallError::new(ErrorKind::InvalidConfig, error.to_string())
+    // Unlike what a plugin says this is not clipped: each problem is to be mended.
+    CallError { message: error.told(), ..CallError::new(ErrorKind::InvalidConfig, "") }
 }

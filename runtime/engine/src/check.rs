@@ -7,7 +7,7 @@ use std::path::Path;
 use plugd_contract::Contract;
 use plugd_protocol::PluginName;
 use plugd_protocol::manifest::{Manifest, Requirement};
-use plugd_supervisor::driver::not_on_path;
+use plugd_supervisor::driver::{command_line, not_on_path};
 use plugd_supervisor::machine::{Graph, Needs, Problem};
 use serde_json::value::to_raw_value;
 
@@ -74,7 +74,9 @@ fn files(plugin: &PluginConfig) -> Option<String> {
     }
     // One that was not found on PATH is only a name yet.
     let Ok(metadata) = cwd.join(program).metadata() else {
-        return Some(format!("its program {} is not found", program.display()));
+        let build = Some(&plugin.dev.build).filter(|build| !build.is_empty());
+        let build = build.map(|build| format!("; build it first: {}", command_line(build)));
+        return Some(format!("its program {} is not found{}", program.display(), build.unwrap_or_default()));
     };
     if !metadata.is_file() || metadata.permissions().mode() & 0o111 == 0 {
         let path: &Path = program;

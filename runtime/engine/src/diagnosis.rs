@@ -10,7 +10,7 @@ use std::time::Instant;
 use plugd_protocol::PluginName;
 use plugd_protocol::control::{Finding, PluginState, Severity, Source};
 use plugd_protocol::manifest::Manifest;
-use plugd_supervisor::driver::{ExitRecord, PluginView};
+use plugd_supervisor::driver::{ExitRecord, PluginView, command_line};
 
 use crate::config::PluginConfig;
 use crate::failure::{is, seconds};
@@ -258,7 +258,10 @@ impl Patient<'_> {
         }
         let program = self.plugin.program.display();
         let Ok(metadata) = self.plugin.program.metadata() else {
-            return format!("install {program}, or mend `command`");
+            return match self.plugin.dev.build.as_slice() {
+                [] => format!("install {program}, or mend `command`"),
+                build => format!("`{}` in {}", command_line(build), self.plugin.cwd.display()),
+            };
         };
         if metadata.is_file() && metadata.permissions().mode() & 0o111 == 0 {
             return format!("`chmod +x {program}`");

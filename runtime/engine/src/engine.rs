@@ -21,6 +21,7 @@ use crate::asks::Asks;
 use crate::call::Tokens;
 use crate::calls::ActiveCalls;
 use crate::changes::at_the_start;
+use crate::claims::Claims;
 use crate::config::{Broken, Config, Environment};
 use crate::events::Events;
 use crate::host::EngineHost;
@@ -83,6 +84,7 @@ pub(crate) struct Shared {
     pub(crate) config: watch::Sender<Arc<Config>>,
     pub(crate) registry: Registry,
     pub(crate) manifests: ManifestCache,
+    pub(crate) claims: Claims,
     pub(crate) logs: Logs,
     pub(crate) events: Events,
     pub(crate) calls: Arc<ActiveCalls>,
@@ -105,6 +107,19 @@ impl Engine {
     /// # Errors
     /// [`OpenError`] when the state folder cannot be used.
     pub async fn open(config: Config, opening: Opening) -> Result<Engine, OpenError> {
+        Engine::open_within(config, opening, None).await
+    }
+
+    /// The same, where the record of calls is waited for no longer than that: it is opened in the
+    /// background then, and calls go on without it.
+    ///
+    /// # Errors
+    /// As [`Engine::open`].
+    pub async fn open_within(
+        config: Config,
+        opening: Opening,
+        record: Option<Duration>,
+    ) -> Result<Engine, OpenError> {
         let state_dir = config.state_dir.clone();
         let unusable = |source| OpenError::State { path: state_dir.display().to_string(), source };
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&state_dir).map_err(unusable)?;
@@ -133,12 +148,13 @@ impl Engine {
             config: watch::Sender::new(Arc::new(config)),
             registry: Registry::new(),
             manifests: ManifestCache::open(&state_dir, opening),
+            claims: Claims::default(),
             logs,
             events: Events::new(),
             calls: Arc::default(),
             asks: Asks::default(),
             tokens: Tokens::default(),
-            recording: Recording::open(&state_dir, keep).await,
+            recording: Recording::open(&state_dir, keep, record).await,
             outcomes: Outcomes::default(),
             config_generation: watch::Sender::new(1),
             since: unix_now(),
@@ -200,6 +216,13 @@ impl Engine {
     /// Stops a call; true when it was still running.
     pub fn cancel(&self, call_id: &CallId) -> bool {
         self.0.shared.calls.cancel(call_id)
+    }
+
+    /// Stops every call made through a connection: [`Via::connection`](crate::Via::connection).
+    ///
+    /// Those that were still running are returned; each ends as cancelled where it is awaited.
+    pub fn cancel_made_through(&self, connection: u64) -> Vec<CallId> {
+        self.0.shared.calls.cancel_made_through(connection)
     }
 
     /// The latest log lines that match, oldest first.
@@ -302,6 +325,13 @@ impl Engine {
     /// Applies changes of the files by itself from now on, while `[daemon] watch` says so.
     pub fn watch(&self) {
         crate::watch::start(Arc::downgrade(&self.0), self.0.shared.config.subscribe());
+    }
+
+    /// Warns from now on of operations that seem to be for the same, once for each pair of them.
+    ///
+    /// It looks once nothing has been registered for a moment, and holds up nobody.
+    pub fn watch_overlaps(&self) {
+        crate::overlaps::start(Arc::downgrade(&self.0), self.shared());
     }
 
     pub(crate) fn shared(&self) -> &Shared {

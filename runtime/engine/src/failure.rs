@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use plugd_protocol::control::PluginState;
-use plugd_protocol::error::{ErrorData, ErrorKind, rpc_code};
+use plugd_protocol::error::{ErrorClass, ErrorData, ErrorKind, rpc_code};
 use plugd_protocol::{CallError, Outcome, PluginName, RpcError};
-use plugd_supervisor::driver::{Heard, NotAdmitted, PluginView, RunFailure};
+use plugd_supervisor::driver::{Heard, NotAdmitted, PluginView, RunFailure, Sandbox};
 use plugd_supervisor::machine::StopReason;
+
+/// Nothing is added to a hint with more characters: it explains enough.
+const HINT_SHORT_CHARS: usize = 300;
 
 /// The error for a call that no run took.
 pub(crate) fn not_admitted(plugin: &PluginName, failure: NotAdmitted) -> CallError {
@@ -129,10 +132,10 @@ pub(crate) fn word(state: PluginState) -> &'static str {
 }
 
 /// The error for a call that a run took; `None` where it was not delivered after all.
-pub(crate) fn run_failure(plugin: &PluginName, failure: RunFailure) -> Option<CallError> {
+pub(crate) fn run_failure(plugin: &PluginName, sandbox: Sandbox, failure: RunFailure) -> Option<CallError> {
     let error = match failure {
         RunFailure::NotDelivered => return None,
-        RunFailure::Plugin(error) => return Some(plugin_error(plugin, error)),
+        RunFailure::Plugin(error) => confined(plugin, sandbox, plugin_error(plugin, error)),
         RunFailure::MissingData => {
             CallError::new(ErrorKind::MissingData, format!("the answer of {plugin} has no \"data\""))
                 .outcome(Outcome::Completed)
@@ -164,11 +167,33 @@ pub(crate) fn run_failure(plugin: &PluginName, failure: RunFailure) -> Option<Ca
             }
             (None, None) => {
                 let message = format!("{plugin} ended during the call: {}", exit.with_last_words());
-                CallError::new(ErrorKind::PluginDied, message).outcome(Outcome::Unknown)
+                let error = CallError::new(ErrorKind::PluginDied, message).outcome(Outcome::Unknown);
+                confined(plugin, sandbox, error)
             }
         },
     };
     Some(error)
+}
+
+/// A failure of the plugin's own, with what it was kept from in its hint: that may well be why.
+fn confined(plugin: &PluginName, sandbox: Sandbox, mut error: CallError) -> CallError {
+    let may_be_why = match error.class() {
+        ErrorClass::Plugin | ErrorClass::Process => sandbox == Sandbox::ReadOnly,
+        ErrorClass::Request
+        | ErrorClass::Argument
+        | ErrorClass::Interaction
+        | ErrorClass::Permission
+        | ErrorClass::Time
+        | ErrorClass::Protocol
+        | ErrorClass::Internal => false,
+    };
+    let said = error.hint.as_deref().unwrap_or_default();
+    if may_be_why && said.chars().count() <= HINT_SHORT_CHARS {
+        let why = format!("{plugin} runs in a read-only sandbox and cannot write files");
+        let said = said.trim_end_matches(['.', ' ']);
+        error.hint = Some(if said.is_empty() { why } else { format!("{said}; {why}") });
+    }
+    error
 }
 
 /// The error for a call that ran when its plugin was stopped.

@@ -16,9 +16,12 @@ use plugd_supervisor::machine::Generation;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::call::{Origin, Request, in_words};
+use crate::calls::Via;
+use crate::config::PluginConfig;
 use crate::engine::{Engine, Shared};
 use crate::events::happening;
 use crate::failure::word;
+use crate::pin;
 use crate::registry::Registered;
 use crate::spec;
 
@@ -36,6 +39,7 @@ impl EngineHost {
     /// Registers what the serving run declares, and keeps it for the next start.
     fn take_up(&self, plugin: &PluginName, generation: Generation, declared: &Arc<Registered>) {
         let manifest = &declared.manifest;
+        self.shared.look_at_claims(plugin, Some(generation), &declared.written);
         if self.shared.registry.register(plugin, declared) {
             self.shared.outcomes.cache.forget(plugin);
             self.shared.events.emit(plugd_protocol::control::Event {
@@ -53,7 +57,21 @@ impl EngineHost {
         if let Some(configured) = self.shared.config.borrow().plugins.get(plugin) {
             self.shared.manifests.look_behind(configured);
         }
-        self.shared.manifests.note(plugin, Arc::clone(&declared.written), &manifest.quarantined);
+        let agreed = self.shared.claims.agreed(plugin);
+        self.shared.manifests.note(plugin, Arc::clone(&declared.written), &manifest.quarantined, agreed);
+    }
+}
+
+impl EngineHost {
+    /// Why a plugin may not declare this, where the configuration pins something else.
+    fn not_pinned(&self, plugin: &PluginConfig, manifest: &RawValue) -> Option<String> {
+        if pin::allows(plugin, manifest) {
+            return None;
+        }
+        let snapshot = self.shared.registry.snapshot();
+        let registered = snapshot.plugin(&plugin.name).map(|registered| Arc::clone(&registered.written));
+        let kept = self.shared.manifests.declared_before(plugin);
+        pin::refusal(plugin, manifest, registered.iter().chain(&kept).map(|known| &**known))
     }
 }
 
@@ -65,13 +83,16 @@ impl Host for EngineHost {
         manifest: &RawValue,
         standing: Standing,
     ) -> Result<Accepted, String> {
+        let config = self.shared.config.borrow().clone();
+        if let Some(reason) = config.plugins.get(plugin).and_then(|own| self.not_pinned(own, manifest)) {
+            return Err(reason);
+        }
         let declared = self.shared.registry.look_at(plugin, manifest)?;
         match standing {
             Standing::Serving => self.take_up(plugin, generation, &declared),
             // Callers go on with what the run that serves declares.
             Standing::Candidate => {}
         }
-        let config = self.shared.config.borrow().clone();
         let configured = config.plugins.get(plugin).and_then(|plugin| plugin.concurrency);
         let features = &declared.manifest.features;
         let lanes = configured.map_or(features.concurrency, |lanes| lanes.min(features.concurrency));
@@ -145,6 +166,7 @@ impl Host for EngineHost {
                 }
                 self.shared.outcomes.cache.forget(plugin);
                 self.shared.manifests.forget(plugin);
+                self.shared.claims.forget(plugin);
                 ("plugin.removed".into(), None, None, None)
             }
         };
@@ -203,7 +225,8 @@ impl Engine {
             timeout: None,
             hard_deadline: call.deadline.as_ref().map(|deadline| deadline.moment(now)),
             inherited: call.deadline,
-            asker,
+            // It ends with the call it is made for.
+            via: Via { asker, connection: None },
             session: call.session,
             traceparent: call.traceparent,
             key: None,

@@ -6,18 +6,21 @@ use std::time::{Duration, Instant, SystemTime};
 
 use plugd_contract::export::plugin_in;
 use plugd_protocol::control::{
-    DaemonStatus, DescribeParams, Description, ExitReport, Exported, GraphNode, GraphReport, Health,
-    ListParams, ListReport, OperationListing, PluginListing, PluginState, PluginStatus, StartReport,
+    DaemonStatus, DescribeParams, Description, EffectsBacking, ExitReport, Exported, GraphNode, GraphReport,
+    Health, ListParams, ListReport, OperationListing, PluginListing, PluginState, PluginStatus, StartReport,
     StatusParams, StatusReport, UnixMillis,
 };
 use plugd_protocol::error::ErrorKind;
+use plugd_protocol::manifest::{Effects, Manifest};
 use plugd_protocol::{CallError, OperationId, OperationName, PluginName};
 use plugd_store::Store;
 use plugd_supervisor::driver::{ExitRecord, PluginView};
 
 use crate::callers::sees;
+use crate::claims::Claims;
 use crate::config::{Config, PluginConfig, Profile};
 use crate::engine::{Engine, gone};
+use crate::pin;
 use crate::registry::Snapshot;
 use crate::spec::plugin_file;
 use plugd_supervisor::driver::unix_now;
@@ -70,6 +73,8 @@ impl Engine {
         let plugin = listing(configured, &self.views_by_name().await, &snapshot, &digests);
         let mut description = Description {
             plugin,
+            manifest_sha256: None,
+            manifest_pinned: false,
             requires: configured.requires.clone(),
             features: plugd_protocol::manifest::Features::default(),
             config_schema: None,
@@ -79,6 +84,10 @@ impl Engine {
         };
         if let Some(registered) = snapshot.plugin(&name) {
             let manifest = &registered.manifest;
+            if operation.is_none() {
+                description.manifest_sha256 = Some(pin::digest(&registered.written));
+                description.manifest_pinned = configured.manifest_sha256 == description.manifest_sha256;
+            }
             for (required, requirement) in &manifest.requires {
                 description.requires.entry(required.clone()).or_insert_with(|| requirement.clone());
             }
@@ -143,7 +152,9 @@ impl Engine {
         let views = self.plugins().views().await.map_err(gone)?;
         let snapshot = self.shared().registry.snapshot();
         let config = self.config();
-        let all: Vec<PluginStatus> = views.into_iter().map(|view| status(view, &config, &snapshot)).collect();
+        let claims = &self.shared().claims;
+        let all: Vec<PluginStatus> =
+            views.into_iter().map(|view| status(view, &config, &snapshot, claims)).collect();
         let enabled = |name: &PluginName| config.plugins.get(name).is_some_and(|plugin| plugin.enabled);
         let broken = |plugin: &PluginStatus| {
             enabled(&plugin.name)
@@ -202,7 +213,9 @@ impl Engine {
     /// Plugins as a start or restart leaves them.
     pub(crate) fn started(&self, views: Vec<PluginView>) -> StartReport {
         let (config, snapshot) = (self.config(), self.shared().registry.snapshot());
-        StartReport { plugins: views.into_iter().map(|view| status(view, &config, &snapshot)).collect() }
+        let claims = &self.shared().claims;
+        let status = |view| status(view, &config, &snapshot, claims);
+        StartReport { plugins: views.into_iter().map(status).collect() }
     }
 
     /// How every plugin is.
@@ -304,7 +317,12 @@ pub(crate) fn shown_state(view: &PluginView) -> PluginState {
 }
 
 /// How a plugin is, with what is known of it without its running.
-pub(crate) fn status(view: PluginView, config: &Config, snapshot: &Snapshot) -> PluginStatus {
+pub(crate) fn status(
+    view: PluginView,
+    config: &Config,
+    snapshot: &Snapshot,
+    claims: &Claims,
+) -> PluginStatus {
     let state = shown_state(&view);
     let manifest = snapshot.plugin(&view.name).map(|registered| &registered.manifest);
     let lanes = || {
@@ -312,6 +330,8 @@ pub(crate) fn status(view: PluginView, config: &Config, snapshot: &Snapshot) -> 
         let declared = manifest.map_or(1, |manifest| manifest.features.concurrency);
         configured.map_or(declared, |configured| configured.min(declared))
     };
+    let effects = manifest.and_then(|manifest| backing(manifest, view.is_read_only()));
+    let claims_changed = claims.changed(&view.name);
     let exits: Vec<ExitReport> = view.exits.iter().map(ExitRecord::report).collect();
     PluginStatus {
         version: manifest.map(|manifest| manifest.version.clone()),
@@ -338,7 +358,19 @@ pub(crate) fn status(view: PluginView, config: &Config, snapshot: &Snapshot) -> 
         replacing: view.view.replacing.map(|generation| generation.0),
         enforced: view.enforced,
         not_enforced: view.not_enforced,
+        effects,
+        claims_changed,
     }
+}
+
+/// What stands behind the effects that a manifest declares; none where it declares none.
+fn backing(manifest: &Manifest, runs_read_only: bool) -> Option<EffectsBacking> {
+    let mut effects = manifest.operations.iter().map(|operation| operation.effects);
+    if effects.clone().all(|effects| effects == Effects::default()) {
+        return None;
+    }
+    let enforced = runs_read_only && effects.all(|effects| effects.read_only == Some(true));
+    Some(if enforced { EffectsBacking::Enforced } else { EffectsBacking::Claimed })
 }
 
 /// A moment of the monotonic clock on the wall clock.

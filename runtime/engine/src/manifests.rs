@@ -4,6 +4,8 @@
 //! digests of the files it came from; as soon as one of them differs it counts for nothing, and the
 //! plugin is described afresh. It is a cache: whatever is wrong with a file, it is passed over.
 
+mod taken_up;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -16,17 +18,20 @@ use plugd_protocol::PluginName;
 use plugd_protocol::control::{Source, UnixMillis};
 use plugd_protocol::manifest::Quarantined;
 use plugd_supervisor::driver::unix_now;
-use plugd_supervisor::machine::Declared;
 use serde::{Deserialize, Serialize};
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 
+use crate::claims::Agreed;
 use crate::config::{Config, PluginConfig};
 use crate::digests::{Digested, Digests, Stamp, hex};
-use crate::engine::{Opening, Shared};
-use crate::registry::{Checked, Known, Registry, Snapshot};
+use crate::engine::Opening;
+use crate::pin;
+use crate::registry::{Checked, Known};
 use crate::spec;
+
+pub(crate) use taken_up::{remembered, take_up};
 
 /// Another form of the file gets another number; a file with one that is not known is passed over.
 const FORMAT: u32 = 1;
@@ -64,6 +69,8 @@ struct Memory {
     looks: Mutex<HashMap<PluginName, Look>>,
     /// What is in the folder, as far as it was looked for; none where that is of no use.
     kept: Mutex<HashMap<PluginName, Option<Arc<Kept>>>>,
+    /// What lay beside each plugin when its configuration was taken up last.
+    beside: Mutex<HashMap<PluginName, Arc<RawValue>>>,
 }
 
 /// What a plugin is made from.
@@ -79,12 +86,15 @@ struct Kept {
     format: u32,
     /// The version of plugd that wrote it.
     plugd: String,
-    /// A digest of the command, the folder and the variables.
+    /// A digest of the command, the folder, the variables and the manifest that is configured.
     made_from: String,
     files: BTreeMap<PathBuf, Digested>,
     /// Operations that are not offered, among them those whose schema does not compile.
     quarantined: Vec<Quarantined>,
     manifest: Arc<RawValue>,
+    /// What it is compared with, where it claims something else under the same version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    agreed: Option<Agreed>,
 }
 
 /// The part of a file that every format has.
@@ -99,53 +109,11 @@ enum Job {
         plugin: PluginName,
         manifest: Arc<RawValue>,
         quarantined: Vec<Quarantined>,
+        agreed: Option<Agreed>,
     },
     Forget(PluginName),
     /// Everything queued before has been done when this is answered.
     Flush(oneshot::Sender<()>),
-}
-
-/// Registers every manifest that is known without running its plugin; answers whose are.
-///
-/// Also takes note of how each plugin's files are now: it is what will run.
-pub(crate) fn take_up(shared: &Shared, config: &Config) -> BTreeMap<PluginName, Declared> {
-    let mut known = Vec::new();
-    let mut unusable = Vec::new();
-    for plugin in config.plugins.values() {
-        let kept = match shared.manifests.known(plugin) {
-            Ok(kept) => kept,
-            Err(reason) => {
-                unusable.push(format!("{}: {reason}", plugin.name));
-                None
-            }
-        };
-        let beside = plugin.manifest.as_ref().and_then(|manifest| to_raw_value(manifest).ok());
-        let beside = beside.map(|manifest| Known { manifest: manifest.into(), checked: Checked::NotYet });
-        known.extend(beside.or(kept).map(|known| (plugin.name.clone(), known)));
-    }
-    if !unusable.is_empty() {
-        let (count, first) = (unusable.len(), unusable.first().map(String::as_str).unwrap_or_default());
-        tracing::warn!(count, first, "kept manifests cannot be used; the plugins are described afresh");
-    }
-    shared.manifests.retain(config);
-    let mut declared = BTreeMap::new();
-    for (name, registered) in shared.registry.register_all(known) {
-        match registered {
-            Ok(registered) => drop(declared.insert(name, spec::declared(&registered.manifest))),
-            Err(reason) => tracing::warn!(plugin = %name, reason, "the manifest known of it is not used"),
-        }
-    }
-    declared
-}
-
-/// What is kept of each plugin whose files are as they were, for whoever runs none of them.
-pub(crate) fn remembered(config: &Config) -> Arc<Snapshot> {
-    let cache = ManifestCache::open(&config.state_dir, Opening::OnDemand);
-    let known = |plugin: &PluginConfig| Some((plugin.name.clone(), cache.recall(plugin)?));
-    let registry = Registry::new();
-    // One that is refused is described anew when it is needed.
-    drop(registry.register_all(config.plugins.values().filter_map(known).collect()));
-    registry.snapshot()
 }
 
 impl ManifestCache {
@@ -159,6 +127,7 @@ impl ManifestCache {
             digests: Arc::default(),
             looks: Mutex::default(),
             kept: Mutex::default(),
+            beside: Mutex::default(),
         });
         let jobs = start(&memory);
         ManifestCache { memory, opening, opened: unix_now(), jobs }
@@ -178,7 +147,11 @@ impl ManifestCache {
         let Some(as_it_was) = self.memory.compare(&kept, &look) else { return Ok(None) };
         if !as_it_was {
             // The same text under other stamps: with these, the next start need not read it.
-            self.note(&plugin.name, Arc::clone(&kept.manifest), &kept.quarantined);
+            let agreed = kept.agreed.clone();
+            self.note(&plugin.name, Arc::clone(&kept.manifest), &kept.quarantined, agreed);
+        }
+        if !pin::allows(plugin, &kept.manifest) {
+            return Ok(None);
         }
         let checked = Checked::Before(kept.quarantined.clone());
         Ok(Some(Known { manifest: Arc::clone(&kept.manifest), checked }))
@@ -186,12 +159,11 @@ impl ManifestCache {
 
     /// What is kept of a plugin that does not run, if its files are as they were.
     pub(crate) fn recall(&self, plugin: &PluginConfig) -> Option<Known> {
-        if plugin.source == Source::Embedded {
+        let kept = self.kept(plugin)?;
+        self.memory.compare(&kept, &Look::of(plugin))?;
+        if !pin::allows(plugin, &kept.manifest) {
             return None;
         }
-        // One that cannot be used is told of by an engine that reads them all.
-        let kept = self.memory.kept(&plugin.name).ok().flatten()?;
-        self.memory.compare(&kept, &Look::of(plugin))?;
         let checked = Checked::Before(kept.quarantined.clone());
         Some(Known { manifest: Arc::clone(&kept.manifest), checked })
     }
@@ -211,10 +183,51 @@ impl ManifestCache {
         }
     }
 
-    /// Keeps a manifest for the next start; never waits.
-    pub(crate) fn note(&self, plugin: &PluginName, manifest: Arc<RawValue>, quarantined: &[Quarantined]) {
+    /// What a plugin is to be compared with, whatever became of its files since that was kept.
+    pub(crate) fn agreed_before(&self, plugin: &PluginConfig) -> Option<Arc<RawValue>> {
+        let kept = self.kept(plugin)?;
+        Some(Arc::clone(kept.agreed.as_ref().map_or(&kept.manifest, |agreed| &agreed.manifest)))
+    }
+
+    /// What a plugin was kept to claim otherwise than before, and what it was to be compared with.
+    fn changed_before(&self, plugin: &PluginConfig) -> Option<(Agreed, Arc<RawValue>)> {
+        if self.opening == Opening::OnDemand {
+            return None;
+        }
+        let kept = self.kept(plugin)?;
+        let is_agreed = plugin.manifest_sha256.is_some() && pin::allows(plugin, &kept.manifest);
+        let agreed = kept.agreed.clone().filter(|_| !is_agreed)?;
+        Some((agreed, Arc::clone(&kept.manifest)))
+    }
+
+    /// The manifest that was kept of a plugin, whatever became of its files since.
+    pub(crate) fn declared_before(&self, plugin: &PluginConfig) -> Option<Arc<RawValue>> {
+        self.kept(plugin).map(|kept| Arc::clone(&kept.manifest))
+    }
+
+    fn kept(&self, plugin: &PluginConfig) -> Option<Arc<Kept>> {
+        // One that is given has its name by chance: what is kept is of another.
+        let is_given = plugin.source == Source::Embedded;
+        // One that cannot be used is told of where all are read.
+        if is_given { None } else { self.memory.kept(&plugin.name).ok().flatten() }
+    }
+
+    /// Takes note of the manifest that lies beside a plugin; true where it is another one.
+    fn lies_beside(&self, plugin: &PluginName, manifest: &Arc<RawValue>) -> bool {
+        let before = lock(&self.memory.beside).insert(plugin.clone(), Arc::clone(manifest));
+        before.is_none_or(|before| before.get() != manifest.get())
+    }
+
+    /// Keeps a manifest for the next start, and what it was compared with; never waits.
+    pub(crate) fn note(
+        &self,
+        plugin: &PluginName,
+        manifest: Arc<RawValue>,
+        quarantined: &[Quarantined],
+        agreed: Option<Agreed>,
+    ) {
         let Some(jobs) = &self.jobs else { return };
-        let job = Job::Note { plugin: plugin.clone(), manifest, quarantined: quarantined.to_vec() };
+        let job = Job::Note { plugin: plugin.clone(), manifest, quarantined: quarantined.to_vec(), agreed };
         if jobs.try_send(job).is_err() {
             tracing::debug!(%plugin, "its manifest is not kept: too many wait to be");
         }
@@ -251,6 +264,7 @@ impl ManifestCache {
         let mut looks = lock(&self.memory.looks);
         looks.retain(|name, _| config.plugins.contains_key(name));
         lock(&self.memory.kept).retain(|name, _| config.plugins.contains_key(name));
+        lock(&self.memory.beside).retain(|name, _| config.plugins.contains_key(name));
         let files: HashSet<&Path> =
             looks.values().flat_map(|look| look.files.keys().map(PathBuf::as_path)).collect();
         self.memory.digests.retain(|path| files.contains(path));
@@ -278,8 +292,8 @@ fn start(memory: &Arc<Memory>) -> Option<mpsc::SyncSender<Job>> {
 impl Memory {
     fn perform(&self, job: Job) {
         match job {
-            Job::Note { plugin, manifest, quarantined } => {
-                if let Err(error) = self.keep(&plugin, manifest, quarantined) {
+            Job::Note { plugin, manifest, quarantined, agreed } => {
+                if let Err(error) = self.keep(&plugin, manifest, quarantined, agreed) {
                     tracing::warn!(%plugin, %error, "its manifest could not be kept");
                 }
             }
@@ -335,13 +349,15 @@ impl Memory {
         plugin: &PluginName,
         manifest: Arc<RawValue>,
         quarantined: Vec<Quarantined>,
+        agreed: Option<Agreed>,
     ) -> io::Result<()> {
         let Some(look) = lock(&self.looks).get(plugin).cloned() else { return Ok(()) };
         // A file that cannot be read is written anew.
         let known = self.kept(plugin).ok().flatten();
         let known = known.filter(|known| known.manifest.get() == manifest.get());
         if known.is_some_and(|known| {
-            known.quarantined == quarantined && self.compare(&known, &look) == Some(true)
+            (&known.quarantined, &known.agreed) == (&quarantined, &agreed)
+                && self.compare(&known, &look) == Some(true)
         }) {
             return Ok(());
         }
@@ -360,6 +376,7 @@ impl Memory {
             files,
             quarantined,
             manifest,
+            agreed,
         };
         write(&self.file(plugin), &serde_json::to_vec(&kept)?)?;
         lock(&self.kept).insert(plugin.clone(), Some(Arc::new(kept)));
@@ -377,7 +394,8 @@ impl Look {
             .collect();
         files.insert(plugin.program.clone(), Stamp::of(&plugin.program));
         let words = (&plugin.command, &plugin.cwd, &plugin.env, &plugin.pass_env);
-        Look { made_from: hex(&Sha256::digest(format!("{words:?}"))), files }
+        let manifest = plugin.manifest.as_ref().map(ToString::to_string).unwrap_or_default();
+        Look { made_from: hex(&Sha256::digest(format!("{words:?}{manifest}"))), files }
     }
 }
 

@@ -84,6 +84,11 @@ impl Registry {
         Arc::clone(&self.snapshot.borrow())
     }
 
+    /// Tells of every change from now on.
+    pub(crate) fn follow(&self) -> watch::Receiver<Arc<Snapshot>> {
+        self.snapshot.subscribe()
+    }
+
     /// Looks at what a plugin declares, without taking it up.
     ///
     /// An operation whose schema cannot be used is quarantined; the others work.

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use plugd_protocol::control::{Event, PluginState, PluginsParams, ReloadParams, ReloadReport};
-use plugd_protocol::error::ErrorKind;
+use plugd_protocol::error::{ErrorKind, MESSAGE_MAX_CHARS, clip};
 use plugd_protocol::{CallError, PluginName};
 use plugd_supervisor::driver::{PluginSpec, PluginView};
 use plugd_supervisor::machine::OnChange;
+use tokio::sync::MutexGuard;
 
 use crate::changes::invalid;
 use crate::check;
@@ -36,6 +37,8 @@ impl Engine {
 
     async fn reload_one(&self, plugin: &PluginName) -> Result<ReloadReport, CallError> {
         let plugins = self.known(&PluginsParams { plugins: vec![plugin.clone()] })?;
+        // Whoever was told of a change and takes the plugin up all the same agrees to it.
+        self.shared().agree_to_claims(plugin);
         self.look_again(&plugins, false).await?;
         let views = self.plugins().reload(plugin.clone()).await.map_err(gone)?;
         let config = self.config();
@@ -75,7 +78,7 @@ impl Engine {
             );
         };
         // The turn is taken before the file is read: what was read last is what stands last.
-        let mut applied = self.applied().await;
+        let applied = self.applied().await;
         let running = self.config();
         let read = tokio::task::spawn_blocking(move || {
             let stamp = watch::stamp_of(&file);
@@ -89,6 +92,29 @@ impl Engine {
         let config = read
             .map_err(|error| CallError::new(ErrorKind::Internal, error.to_string()))?
             .map_err(|error| self.refused(error))?;
+        self.take_over(config, applied).await
+    }
+
+    /// Applies another configuration as a difference, as [`Engine::reload`] does that of its file.
+    ///
+    /// The places of the new one mean nothing: the engine keeps its own.
+    ///
+    /// # Errors
+    /// Plugd is going.
+    pub async fn reload_with(&self, mut config: Config) -> Result<ReloadReport, CallError> {
+        let applied = self.applied().await;
+        let running = self.config();
+        config.socket.clone_from(&running.socket);
+        config.state_dir.clone_from(&running.state_dir);
+        self.take_over(config, applied).await
+    }
+
+    /// Applies a configuration in place of what was applied before.
+    async fn take_over(
+        &self,
+        config: Config,
+        mut applied: MutexGuard<'_, Vec<PluginSpec>>,
+    ) -> Result<ReloadReport, CallError> {
         let before = applied.clone();
         let serving = Serving {
             views: self.plugins().views().await.map_err(gone)?,
@@ -127,7 +153,11 @@ impl Engine {
         let error = invalid(error);
         self.shared()
             .events
-            .emit(Event { reason: Some(error.message.clone()), ..happening("config.refused") });
+            // Events are kept in memory: whoever asked for the reload is told all of it.
+            .emit(Event {
+                reason: Some(clip(error.message.clone(), MESSAGE_MAX_CHARS)),
+                ..happening("config.refused")
+            });
         error
     }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plugd_protocol::PluginName;
+use plugd_protocol::control::Source;
 use plugd_protocol::manifest::Manifest;
 use plugd_protocol::plugin::LogLevel;
 use plugd_supervisor::driver::{Launch, LiveSettings, PluginSpec, RunSettings};
@@ -35,7 +36,40 @@ fn plugin_spec(
     known: &BTreeMap<PluginName, Declared>,
 ) -> PluginSpec {
     let eager = plugin.start == StartMode::Eager && opening == Opening::Everything;
-    let settings = RunSettings {
+    let settings = settings_of(config, plugin, environment, eager);
+    let spec = Spec {
+        name: plugin.name.clone(),
+        enabled: plugin.enabled,
+        overruled: plugin.enabled != plugin.enabled_as_written,
+        held: config.operator.stopped.contains(&plugin.name),
+        eager,
+        describe: opening == Opening::Everything,
+        lingers: opening == Opening::OnDemand && matches!(plugin.source, Source::Embedded),
+        priority: plugin.priority,
+        requires: plugin.requires.clone(),
+        declared: known.get(&plugin.name).cloned(),
+        restart: plugin.restart.clone(),
+        clocks: clocks(&plugin.limits),
+        on_change: match plugin.on_change {
+            config::OnChange::Replace => OnChange::Replace,
+            config::OnChange::Manual => OnChange::Manual,
+        },
+        facets: Arc::new(facets(plugin, &settings)),
+        // The driver counts them.
+        revision: Revision::default(),
+    };
+    PluginSpec { spec, settings }
+}
+
+/// How a plugin's process is made, and what it is told: for whoever runs one beside an engine.
+///
+/// `None` where no plugin of that name is configured.
+pub fn run_settings(config: &Config, name: &PluginName, environment: &Environment) -> Option<RunSettings> {
+    config.plugins.get(name).map(|plugin| settings_of(config, plugin, environment, false))
+}
+
+fn settings_of(config: &Config, plugin: &PluginConfig, environment: &Environment, eager: bool) -> RunSettings {
+    RunSettings {
         launch: Launch {
             program: plugin.program.clone(),
             args: plugin.command.iter().skip(1).cloned().collect(),
@@ -43,6 +77,8 @@ fn plugin_spec(
             env: plugin.environment(environment),
             rlimits: plugin.rlimits,
             cgroup: plugin.cgroup,
+            sandbox: plugin.sandbox,
+            build: plugin.dev.build.clone(),
         },
         secret_env: secret_variables(plugin, environment).map(|(name, _)| name).collect(),
         config: Arc::new(plugin.config.clone()),
@@ -58,28 +94,7 @@ fn plugin_spec(
             ping_interval: plugin.limits.ping_interval,
             ping_misses: plugin.limits.ping_misses,
         },
-    };
-    let spec = Spec {
-        name: plugin.name.clone(),
-        enabled: plugin.enabled,
-        overruled: plugin.enabled != plugin.enabled_as_written,
-        held: config.operator.stopped.contains(&plugin.name),
-        eager,
-        describe: opening == Opening::Everything,
-        priority: plugin.priority,
-        requires: plugin.requires.clone(),
-        declared: known.get(&plugin.name).cloned(),
-        restart: plugin.restart.clone(),
-        clocks: clocks(&plugin.limits),
-        on_change: match plugin.on_change {
-            config::OnChange::Replace => OnChange::Replace,
-            config::OnChange::Manual => OnChange::Manual,
-        },
-        facets: Arc::new(facets(plugin, &settings)),
-        // The driver counts them.
-        revision: Revision::default(),
-    };
-    PluginSpec { spec, settings }
+    }
 }
 
 /// What a manifest means for a plugin's life.
@@ -139,7 +154,7 @@ fn facets(plugin: &PluginConfig, settings: &RunSettings) -> BTreeMap<String, u64
         secret_env: _,
         live: _,
     } = settings;
-    let Launch { program, args, cwd, env, rlimits, cgroup } = launch;
+    let Launch { program, args, cwd, env, rlimits, cgroup, sandbox, build: _ } = launch;
     let manifest = plugin.manifest.as_ref().map(ToString::to_string);
     let mut facets = BTreeMap::from([
         ("command", hash(&(program, args))),
@@ -151,8 +166,10 @@ fn facets(plugin: &PluginConfig, settings: &RunSettings) -> BTreeMap<String, u64
         ("strict", hash(strict)),
         ("rlimits", hash(&format!("{rlimits:?}"))),
         ("cgroup", hash(&format!("{cgroup:?}"))),
+        ("sandbox", hash(sandbox)),
         ("concurrency", hash(&plugin.concurrency)),
         ("manifest", hash(&manifest)),
+        ("manifest_sha256", hash(&plugin.manifest_sha256)),
     ])
     .into_iter()
     .map(|(key, hash)| (key.to_owned(), hash))
@@ -266,6 +283,7 @@ mod tests {
         let world = World::new();
         let with = |more: &str| format!("{PLUGIN}{more}");
         let rich = "env = { A = \"1\", B = \"2\" }\nconfig = { x = 1, y = { z = 2 } }\n";
+        let pin = format!("manifest_sha256 = \"{}\"\n", "0".repeat(64));
         let (plain, full) = (world.spec(PLUGIN), world.spec(&with(rich)));
         let cases: &[(&PluginSpec, &str, &[&str])] = &[
             (&plain, "", &[]),
@@ -282,6 +300,9 @@ mod tests {
             (&plain, "concurrency = 2\nstrict = true\n", &["concurrency", "strict"]),
             (&plain, "frame_limit = 2048\n", &["frame_limit"]),
             (&plain, "rlimits = { open_files = 9 }\ncgroup = { pids_max = 9 }\n", &["cgroup", "rlimits"]),
+            (&plain, "sandbox = \"read_only\"\n", &["sandbox"]),
+            (&plain, "sandbox = \"none\"\n", &[]),
+            (&plain, &pin, &["manifest_sha256"]),
             (&plain, "manifest = { version = \"1.0.0\", operations = [] }\n", &["manifest"]),
         ];
         for (before, more, expected) in cases {

@@ -227,11 +227,8 @@ impl Standing {
             Audience::Callers => false,
         };
         let name = Some(spelled).filter(|_| !is_service && self.is_spelled_alone(operation));
-        let never_fits = || match operation.contract() {
-            Ok(contract) => contract.never_fits().map(|why| format!("input_schema: {why}")),
-            Err(error) => Some(error.message),
-        };
-        let unreachable = match (down, never_fits()) {
+        let unusable = || operation.contract().err().map(|error| error.message);
+        let unreachable = match (down, unusable()) {
             (Some(reason), _) => Some(reason.to_owned()),
             (None, Some(reason)) => Some(reason),
             (None, None) if !found_by.contains(&id) || (name.is_none() && !is_service) => {

@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use rustix::process::Signal;
 use serde::Serialize;
 
-use crate::{FAILED, Failed, NAME, NOTE, Note, Order, Post, hold};
+use crate::{FAILED, Failed, NAME, NOTE, Note, Order, Post, hold, sandbox};
 
 /// What a shell says of a command that cannot be executed.
 const NOT_EXECUTED: i32 = 127;
@@ -38,24 +38,30 @@ fn carry_out(mut args: std::env::ArgsOs) {
     }
     close_fds::set_fds_cloexec(3, &[]);
     let Some(order) = Order::read() else { return };
-    let errno = match obey(order) {
+    let failed = match obey(order) {
         Ok(never) => match never {},
-        Err(errno) => errno,
+        Err(failed) => failed,
     };
-    say(FAILED, &Failed { errno: errno as i32 });
+    say(FAILED, &failed);
 }
 
-fn obey(order: Order) -> Result<Infallible, Errno> {
+fn obey(order: Order) -> Result<Infallible, Failed> {
     if let Some(cgroup) = &order.cgroup
         && let Err(error) = std::fs::write(cgroup.join("cgroup.procs"), "0")
     {
         note("cgroup", &format!("cannot join {}: {error}", cgroup.display()));
     }
-    for (limited, most) in order.rlimits {
-        if let Err(error) = hold(limited, most) {
+    // Here: the cgroup is joined by writing to a file, and a limit may leave no descriptor for this.
+    sandbox::confine(order.sandbox).map_err(Failed::Sandbox)?;
+    for (limited, most) in &order.rlimits {
+        if let Err(error) = hold(*limited, *most) {
             note(limited.name(), &error.to_string());
         }
     }
+    become_plugin(&order).map_err(|errno| Failed::Errno(errno as i32))
+}
+
+fn become_plugin(order: &Order) -> Result<Infallible, Errno> {
     std::env::set_current_dir(&order.cwd)
         .map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or_default()))?;
     let c_string = |bytes: &[u8]| CString::new(bytes).map_err(|_| Errno::EINVAL);

@@ -13,12 +13,14 @@
 mod carry_out;
 mod limited;
 mod order;
+mod sandbox;
 
 use serde::{Deserialize, Serialize};
 
 pub use carry_out::take_over;
 pub use limited::{Limited, hold};
 pub use order::{Order, Post};
+pub use sandbox::Sandbox;
 
 /// The name by which a program knows that it is to be the launcher.
 pub const NAME: &str = "plugd-launcher";
@@ -28,7 +30,7 @@ pub const FORM_ASKED: &str = "--form";
 
 /// What a launcher and the program that gives it orders must agree on.
 pub fn form() -> &'static str {
-    concat!(env!("CARGO_PKG_VERSION"), " order 1\n")
+    concat!(env!("CARGO_PKG_VERSION"), " order 2\n")
 }
 
 /// The notification by which the launcher says what it could not do; the plugin runs nevertheless.
@@ -48,7 +50,10 @@ pub struct Note {
 
 /// The parameters of [`FAILED`].
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Failed {
+#[serde(rename_all = "snake_case")]
+pub enum Failed {
     /// The operating system's error number.
-    pub errno: i32,
+    Errno(i32),
+    /// Why the sandbox that was ordered cannot be had.
+    Sandbox(String),
 }

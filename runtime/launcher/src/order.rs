@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Limited;
+use crate::{Limited, Sandbox};
 
 /// What a launcher is told when it is made; the order comes later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +23,8 @@ pub struct Post {
 pub struct Order {
     /// The folder of the cgroup to join.
     pub cgroup: Option<PathBuf>,
+    /// What it is kept from; unlike a limit, it runs with that or not at all.
+    pub sandbox: Sandbox,
     /// What it is held to.
     pub rlimits: Vec<(Limited, u64)>,
     /// The folder to run in.

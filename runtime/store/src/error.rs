@@ -2,7 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use nix::sys::statvfs::{Statvfs, statvfs};
 use rusqlite::ErrorCode;
+
+const DISK_FULL: &str = "the disk is full";
+
+/// A disk with fewer bytes free has no room for a new log with its index, which are the least that is made.
+const ROOM_LEAST: u64 = 64 * 1024;
 
 /// Why the store cannot do what it is asked; the text is a sentence for people.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -42,14 +48,23 @@ impl StoreError {
     }
 
     pub(crate) fn of(path: &Path, error: &rusqlite::Error) -> StoreError {
-        StoreError::unusable(path, in_words(error))
+        let failed = error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure);
+        let reason = if failed && is_full(path) { DISK_FULL.to_owned() } else { in_words(error) };
+        StoreError::unusable(path, reason)
     }
+}
+
+/// Whether there is next to no room beside a file: SQLite says of some of its files only that they failed.
+fn is_full(path: &Path) -> bool {
+    let folder = path.parent().unwrap_or(path);
+    let room = |disk: Statvfs| disk.blocks_available().saturating_mul(disk.fragment_size());
+    statvfs(folder).map(room).is_ok_and(|room| room < ROOM_LEAST)
 }
 
 /// What SQLite reports, in words.
 pub(crate) fn in_words(error: &rusqlite::Error) -> String {
     match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => "the disk is full".to_owned(),
+        Some(ErrorCode::DiskFull) => DISK_FULL.to_owned(),
         Some(ErrorCode::ReadOnly) => "it cannot be written to".to_owned(),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             "another process has held it for too long".to_owned()

@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use plugd_protocol::CallId;
 use plugd_protocol::control::{CallDetail, CallRow, CallsParams, CallsStatsParams, OperationStats};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::time::{timeout, timeout_at};
 
 use crate::aside::MovedAside;
 use crate::condition::{Condition, Health};
@@ -123,6 +123,18 @@ impl Store {
         }
         condition.failed("the disk does not keep up");
         false
+    }
+
+    /// The same, but for no longer than until then: what found no room by that is dropped and counted.
+    pub async fn record_until(&self, row: Row, until: Instant) -> Recorded {
+        let row = row.bounded();
+        let bytes = bounded(row.bytes());
+        let room = self.shared().queue.try_room(bytes)
+            || timeout_at(until.into(), self.await_room(bytes)).await.unwrap_or(false);
+        match room {
+            true => self.push_row(row, bytes),
+            false => self.drop_row(),
+        }
     }
 
     /// Puts a row into the queue if there is room at once; it never waits.

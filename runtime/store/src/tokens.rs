@@ -30,6 +30,9 @@ pub enum TokenState {
 impl Store {
     /// Keeps what a token carries on, until it expires.
     ///
+    /// # Cancel safety
+    /// Dropping the future takes the token back: it is worth nothing here.
+    ///
     /// # Errors
     /// Where it cannot be written.
     pub async fn put_token(
@@ -38,14 +41,17 @@ impl Store {
         json: &RawValue,
         expires: UnixMillis,
     ) -> Result<(), StoreError> {
+        let mut putting = Putting { store: self, token, given_up: true };
         let (token, json) = (token.to_owned(), json.to_owned());
-        self.write(Commit::Written, json.get().len(), move |place| {
+        let put = self.write(Commit::Written, json.get().len(), move |place| {
             let kept = keep(place, Purpose::Token, expires, json.get())?;
             let sql = "INSERT INTO tokens (token, expires, kept) VALUES (?1, ?2, ?3)";
             place.connection.prepare_cached(sql)?.execute(params![token, number(expires.0), kept])?;
             Ok(())
-        })
-        .await
+        });
+        let put = put.await;
+        putting.given_up = false;
+        put
     }
 
     /// Looks what a token is worth; it keeps its worth.
@@ -80,6 +86,31 @@ impl Store {
         })
         .await
     }
+}
+
+/// A token that is being put: it is taken back where nobody waits for it any more.
+struct Putting<'a> {
+    store: &'a Store,
+    token: &'a str,
+    given_up: bool,
+}
+
+impl Drop for Putting<'_> {
+    fn drop(&mut self) {
+        if self.given_up {
+            let token = self.token.to_owned();
+            // It comes after what puts the token, if that is under way.
+            self.store.send(move |place| take_back(place, &token));
+        }
+    }
+}
+
+fn take_back(place: &mut Place<'_>, token: &str) -> rusqlite::Result<()> {
+    let (_, kept) = look(place.connection, token, UnixMillis(0))?;
+    drop_text(place.connection, kept)?;
+    place.connection.prepare_cached("DELETE FROM tokens WHERE token = ?1")?.execute([token])?;
+    place.forgets.set(true);
+    Ok(())
 }
 
 fn take(place: &mut Place<'_>, token: &str, decided: &str) -> rusqlite::Result<TokenState> {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-pub(crate) use plugd_launcher::{FAILED, Failed, NAME, NOTE, Note, Order, Post};
+pub(crate) use plugd_launcher::{FAILED, Failed, NAME, NOTE, Note, Order, Post, Sandbox};
 
 /// This program, even where its file has been replaced since it was started.
 const OWN_PROGRAM: &str = "/proc/self/exe";

@@ -22,9 +22,18 @@ pub(crate) struct Bare {
 
 impl Bare {
     pub(crate) fn spawn(program: &Path) -> io::Result<Bare> {
-        let mut child = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        Bare::spawn_command(&mut Command::new(program))
+    }
+
+    /// Starts a program with arguments and an environment of its own.
+    pub(crate) fn spawn_command(command: &mut Command) -> io::Result<Bare> {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let (to, from) = child.stdin.take().zip(child.stdout.take()).expect("both were piped");
         Ok(Bare { child, to, from: Lines::new(from) })
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Writes one line, newline included.

@@ -45,6 +45,9 @@ pub(crate) struct Figures {
     pub(crate) p50_us: f64,
     /// Calls answered per second.
     pub(crate) per_second: f64,
+    /// The processor time that the other side took for a call, in microseconds, where it was looked at.
+    #[serde(default)]
+    pub(crate) cpu_us: Option<f64>,
 }
 
 /// Round trips as they are timed within one turn.
@@ -78,7 +81,7 @@ impl TripTimes {
         let per_second = self.trips.len() as f64 / self.begun.elapsed().as_secs_f64();
         let middle = self.trips.len() / 2;
         let (_, p50, _) = self.trips.select_nth_unstable(middle);
-        Figures { p50_us: p50.as_secs_f64() * 1e6, per_second }
+        Figures { p50_us: p50.as_secs_f64() * 1e6, per_second, cpu_us: None }
     }
 }
 
@@ -107,6 +110,11 @@ impl Samples {
     /// Calls per second, one a repetition; empty where not measured.
     pub(crate) fn per_second(&self, name: &'static str, case: Case) -> Vec<f64> {
         self.values(name, case, |figures| figures.per_second)
+    }
+
+    /// Processor time for a call in microseconds, one a repetition; empty where not measured.
+    pub(crate) fn cpu_us(&self, name: &'static str, case: Case) -> Vec<f64> {
+        self.values(name, case, |figures| figures.cpu_us.unwrap_or_default())
     }
 
     fn values(&self, name: &'static str, case: Case, of: impl Fn(&Figures) -> f64) -> Vec<f64> {

@@ -27,11 +27,12 @@ pub(crate) fn of_this_machine() -> Facts {
     }
 }
 
-fn unknown() -> String {
+pub(crate) fn unknown() -> String {
     "unknown".to_owned()
 }
 
-fn first_line_of(program: &str, arguments: &[&str]) -> String {
+/// The first line that a program writes; `unknown` where it cannot be run.
+pub(crate) fn first_line_of(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
     text.lines().next().map_or_else(unknown, str::to_owned)

@@ -64,7 +64,7 @@ impl Victim {
     }
 }
 
-fn kill(pid: u32) -> io::Result<()> {
+pub(crate) fn kill(pid: u32) -> io::Result<()> {
     let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
     let pid = pid.ok_or_else(|| io::Error::other("a process id out of range"))?;
     Ok(rustix::process::kill_process(pid, rustix::process::Signal::KILL)?)

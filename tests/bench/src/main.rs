@@ -1,13 +1,14 @@
 //! The bench: what a call costs, against the same echo over bare pipes, in one run.
 //!
 //! `plugd-bench full` writes `docs/performance.md` and prints it; `plugd-bench quick` prints the
-//! main figures as `name: value` lines. Progress goes to stderr. There is no pass or fail.
+//! main figures as `name: value` lines; `plugd-bench sdks`, `record` and `starts` measure that part alone. Progress goes to stderr. There is no pass or fail.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "figures go to stdout, progress to stderr")]
 
 mod bare;
 mod contender;
 mod crowd;
 mod daemon;
+mod dialogue;
 mod facts;
 mod host;
 mod interrupt;
@@ -16,6 +17,8 @@ mod peer;
 mod programs;
 mod record;
 mod report;
+mod sdk_report;
+mod sdks;
 mod stats;
 mod suite;
 
@@ -37,13 +40,14 @@ fn main() -> ExitCode {
         ["full"] => full(),
         ["starts"] => starts(),
         ["record"] => record(),
+        ["sdks"] => sdks(),
         // What the bench starts as a fresh process to look at its memory.
         ["rss", plugin] => lives::measure_rss(Path::new(plugin)).map(|kib| println!("{kib}")),
         ["rss-of-a-run", folder] => {
             crowd::measure_rss_of_a_run(Path::new(folder)).map(|kib| println!("{kib}"))
         }
         _ => {
-            eprintln!("usage: plugd-bench quick | full");
+            eprintln!("usage: plugd-bench quick | full | sdks | record | starts");
             return ExitCode::from(2);
         }
     };
@@ -89,6 +93,17 @@ fn starts() -> io::Result<()> {
 fn record() -> io::Result<()> {
     interrupt::watch()?;
     for (name, value) in report::record_figures(&record::measure(5)?) {
+        println!("{name}: {value}");
+    }
+    Ok(())
+}
+
+/// Only the handlers of each language: their part of the page, and the figures.
+fn sdks() -> io::Result<()> {
+    interrupt::watch()?;
+    let sdks = sdks::measure(9)?;
+    println!("{}", sdk_report::section(&sdks));
+    for (name, value) in sdk_report::figures(&sdks) {
         println!("{name}: {value}");
     }
     Ok(())

@@ -8,13 +8,14 @@ use crate::crowd::CROWD;
 use crate::facts::Facts;
 use crate::lives::MANY;
 use crate::record::{MILLION, Record};
+use crate::sdk_report;
 use crate::stats::{Spread, three_digits};
 use crate::suite::{Findings, MANY_IN_FLIGHT, PAYLOADS, Plan, alone, crowded};
 
 const CONTENDERS: [&str; 7] = [RAW, ENGINE, UNRECORDED, ENGINE_SDK, SOCKET, RMCP_DEFAULT, RMCP_BEST];
 
 /// The figures that programs watch, by name; each is a median.
-pub(crate) fn main_figures(findings: &Findings) -> Vec<(&'static str, String)> {
+pub(crate) fn main_figures(findings: &Findings) -> Vec<(String, String)> {
     let figures = [
         ("engine_32b_vs_raw", round_trip_ratio(findings, ENGINE, 32)),
         ("engine_1mib_vs_raw", round_trip_ratio(findings, ENGINE, 1024 * 1024)),
@@ -33,23 +34,26 @@ pub(crate) fn main_figures(findings: &Findings) -> Vec<(&'static str, String)> {
     figures
         .into_iter()
         .map(|(name, spread)| {
-            (name, spread.map_or("unknown".to_owned(), |spread| format!("{:.2}", spread.median)))
+            let value = spread.map_or("unknown".to_owned(), |spread| format!("{:.2}", spread.median));
+            (name.to_owned(), value)
         })
+        .chain(findings.sdks.iter().flat_map(sdk_report::figures))
         .chain(findings.record.iter().flat_map(record_figures))
         .collect()
 }
 
 /// The figures of a million recorded calls; those in milliseconds are medians.
-pub(crate) fn record_figures(record: &Record) -> Vec<(&'static str, String)> {
+pub(crate) fn record_figures(record: &Record) -> Vec<(String, String)> {
     let median = |values: &[f64]| three_digits(Spread::of(values).median);
-    vec![
+    let figures = [
         ("million_calls_list_ms", median(&record.list)),
         ("million_calls_show_ms", median(&record.show)),
         ("million_calls_stats_ms", median(&record.stats)),
         ("million_open_ms", median(&record.open)),
         ("million_file_mib", three_digits(record.file_mib)),
         ("record_rows_per_second", median(&record.rows_per_second)),
-    ]
+    ];
+    figures.map(|(name, value)| (name.to_owned(), value)).to_vec()
 }
 
 /// The whole page.
@@ -60,6 +64,7 @@ pub(crate) fn page(findings: &Findings, plan: &Plan, facts: &Facts, took: Durati
         round_trips(findings),
         rates(findings),
         lives(findings),
+        findings.sdks.as_ref().map(sdk_report::section).unwrap_or_default(),
         findings.record.as_ref().map(record).unwrap_or_default(),
         method(plan),
     ];
@@ -86,7 +91,7 @@ fn main_table(findings: &Findings) -> String {
     for (name, value) in main_figures(findings) {
         row(&mut text, &[format!("`{name}`"), value]);
     }
-    text + "\n`make bench-quick` prints the same figures from a shorter run.\n"
+    text + "\n`make bench-quick` prints most of them from a shorter run, `make bench-sdks` those of the SDKs.\n"
 }
 
 fn round_trips(findings: &Findings) -> String {
@@ -254,11 +259,11 @@ fn two_hops_ratio(findings: &Findings) -> Option<Spread> {
     ratio(&findings.samples.p50_us(SOCKET, alone(32)), &two_hops)
 }
 
-fn ratio(ours: &[f64], theirs: &[f64]) -> Option<Spread> {
+pub(crate) fn ratio(ours: &[f64], theirs: &[f64]) -> Option<Spread> {
     (!ours.is_empty() && !theirs.is_empty()).then(|| Spread::of_ratios(ours, theirs))
 }
 
-fn known(values: &[f64]) -> Option<String> {
+pub(crate) fn known(values: &[f64]) -> Option<String> {
     (!values.is_empty()).then(|| three_digits(Spread::of(values).median))
 }
 
@@ -278,7 +283,7 @@ fn cells(text: &mut String, first: &str, cell: impl Fn(usize) -> Option<String>)
     row(text, &[&[first.to_owned()], &cells[..]].concat());
 }
 
-fn row(text: &mut String, cells: &[String]) {
+pub(crate) fn row(text: &mut String, cells: &[String]) {
     let _ = writeln!(text, "| {} |", cells.join(" | "));
 }
 
@@ -290,8 +295,9 @@ mod tests {
     #[test]
     fn programs_find_every_main_figure_by_its_name() {
         let mut samples = Samples::default();
-        let mut add =
-            |name, case, p50_us, per_second| samples.add(name, case, Figures { p50_us, per_second });
+        let mut add = |name, case, p50_us, per_second| {
+            samples.add(name, case, Figures { p50_us, per_second, cpu_us: None })
+        };
         add(RAW, alone(32), 10.0, 1.0);
         add(ENGINE, alone(32), 15.0, 1.0);
         add(UNRECORDED, alone(32), 10.0, 1.0);
@@ -311,6 +317,7 @@ mod tests {
             known: pair(1.0, 4.0),
             rss_kib: vec![40.0, 42.0, 41.0],
             run_rss_kib: vec![12.0],
+            sdks: None,
             record: Some(Record {
                 list: vec![9.0],
                 show: vec![3.0],

@@ -17,6 +17,7 @@ use crate::lives::{self, Victim};
 use crate::peer::Peer;
 use crate::programs::Programs;
 use crate::record::{self, Record};
+use crate::sdks::{self, Sdks};
 
 /// The payloads, in bytes.
 pub(crate) const PAYLOADS: [usize; 4] = [32, 1024, 64 * 1024, 1024 * 1024];
@@ -37,6 +38,8 @@ pub(crate) struct Plan {
     pub(crate) crowd_repetitions: usize,
     /// Repetitions of questions to a million recorded calls; none, and they are not recorded.
     pub(crate) record_repetitions: usize,
+    /// Repetitions of calls to programs in other languages; none, and they are not started.
+    pub(crate) sdk_repetitions: usize,
     /// How often a command, a crash and a start is timed in each of them.
     pub(crate) each: usize,
 }
@@ -58,6 +61,8 @@ pub(crate) struct Findings {
     pub(crate) rss_kib: Vec<f64>,
     /// Host memory of an idle run alone, in KiB.
     pub(crate) run_rss_kib: Vec<f64>,
+    /// Handlers in each language, where they were measured.
+    pub(crate) sdks: Option<Sdks>,
     /// A million recorded calls, where they were.
     pub(crate) record: Option<Record>,
 }
@@ -85,6 +90,7 @@ impl Plan {
             life_repetitions: 7,
             crowd_repetitions: 3,
             record_repetitions: 0,
+            sdk_repetitions: 0,
             each: 11,
         }
     }
@@ -101,6 +107,7 @@ impl Plan {
             life_repetitions: 9,
             crowd_repetitions: 5,
             record_repetitions: 9,
+            sdk_repetitions: 9,
             each: 15,
         }
     }
@@ -153,11 +160,15 @@ pub(crate) fn measure(plan: &Plan, programs: &Programs) -> io::Result<Findings> 
     )?;
     let rss_kib = lives::rss_per_idle_plugin_kib(plugin, repetitions)?;
     let run_rss_kib = crowd::rss_running_idle_kib(plugin, repetitions)?;
+    let sdks = match plan.sdk_repetitions {
+        0 => None,
+        repetitions => Some(sdks::measure(repetitions)?),
+    };
     let record = match plan.record_repetitions {
         0 => None,
         repetitions => Some(record::measure(repetitions)?),
     };
-    Ok(Findings { samples, command, crash, many_starts, crowd, known, rss_kib, run_rss_kib, record })
+    Ok(Findings { samples, command, crash, many_starts, crowd, known, rss_kib, run_rss_kib, sdks, record })
 }
 
 /// Hundreds of plugins started and answered.

@@ -123,6 +123,7 @@ async fn a_job_and_a_page_are_asked_for_by_the_calls_id() {
         pointer: None,
         offset: page.next,
         limit: Some(2),
+        whole: false,
         caller: None,
     };
     let report = client.result(&next).await.expect("it is kept");

@@ -22,6 +22,7 @@ const METHODS: &[&str] = &[
     "tools",
     "lint",
     "cancel",
+    "cancel.mine",
     "status",
     "list",
     "describe",

@@ -206,3 +206,34 @@ fn an_added_plugin_says_where_it_went_and_an_added_one_that_was_removed_is_forgo
         assert!(ran.stderr.contains(said), "{path}: {ran:?}");
     }
 }
+
+#[test]
+fn a_reload_names_every_problem_of_the_configuration_up_to_what_can_be_read() {
+    let sandbox = Sandbox::new("");
+    let table = sandbox.shell("fp");
+    sandbox.configure(&table);
+    let daemon = sandbox.serve();
+    let wrong = |count: usize| {
+        let plugin = |number| format!("[plugins.x{number}]\ncommand = [\"sh\"]\nno_such_key = {number}\n");
+        sandbox.configure(&format!("{table}{}", (0..count).map(plugin).collect::<String>()));
+    };
+    wrong(60);
+    let refused = daemon.plugd(&["--output", "json", "reload"]).expect(2).json();
+    let message = text(&refused["error"]["message"]);
+    assert!((0..60).all(|number| message.contains(&format!("unknown key plugins.x{number}."))), "{message}");
+    assert!(!message.contains("more"), "{message}");
+    // An event has the beginning.
+    let events = daemon.json(&["events"]);
+    let events = events.as_array().expect("a list").iter();
+    let reason = events.rev().find(|event| event["kind"] == "config.refused").expect("it is told");
+    let reason = text(&reason["reason"]);
+    assert!(reason.chars().count() < 2_100 && reason.ends_with("more characters]"), "{reason}");
+    // Of very many the first are named, and how many there are.
+    wrong(1_000);
+    let refused = daemon.plugd(&["--output", "json", "reload"]).expect(2).json();
+    let message = text(&refused["error"]["message"]);
+    assert!(message.len() < 66_000, "{}", message.len());
+    let (named, last) = (message.lines().count() - 1, message.lines().last().unwrap_or_default());
+    assert_eq!(last, format!("and {} more problems: `plugd config check` names them all", 1_000 - named));
+    daemon.stop();
+}

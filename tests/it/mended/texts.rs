@@ -196,3 +196,29 @@ fn a_file_that_is_not_executable_is_not_taken_for_a_plugin_without_operations() 
     let ran = sandbox.plugd(&["call", "./plain.sh", "hello"]).expect(2);
     assert!(ran.stderr.contains("`chmod +x ./plain.sh`"), "{ran:?}");
 }
+
+#[test]
+fn a_stack_is_shown_line_by_line_and_passes_for_nothing_else() {
+    let sandbox = Sandbox::new("");
+    let table = sandbox.python(
+        "fp",
+        r#"
+def handle(operation, arguments, params):
+    stack = "Traceback (most recent call last):\n  File \"a.py\", line 3\n     0 µs  arrived\x1b[2J\nKeyError: 'x'\n"
+    send({"jsonrpc": "2.0", "method": "log", "params": {"call_id": params["context"]["call_id"], "level": "error", "message": stack}})
+    return {"data": 1}
+"#,
+    );
+    sandbox.configure(&table);
+    let daemon = sandbox.serve();
+    let id = daemon.json(&["call", "fp.echo"])["meta"]["call_id"].as_str().expect("an id").to_owned();
+    let shown = daemon.plugd(&["calls", "show", &id]).expect(0).stdout;
+    let lines: Vec<&str> = shown.lines().collect();
+    let first =
+        lines.iter().position(|line| line.ends_with("fp log error Traceback (most recent call last):"));
+    let first = first.unwrap_or_else(|| panic!("no stack: {shown}"));
+    let behind = |text: &str| format!("{}{text}", " ".repeat(18));
+    let further = [r#"  File "a.py", line 3"#, r"     0 µs  arrived\u{1b}[2J", "KeyError: 'x'"].map(behind);
+    assert_eq!(lines[first + 1..first + 4], further, "{shown}");
+    daemon.stop();
+}

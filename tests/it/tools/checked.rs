@@ -25,7 +25,7 @@ def handle(operation, arguments, params):
 ";
     sandbox.configure(&sandbox.python("lib", &definitions));
     for daemon in [None, Some(sandbox.serve())] {
-        let shown = sandbox.plugd(&["check", "lib", "--run"]).expect(0).stdout;
+        let shown = sandbox.plugd(&["check", "lib", "--call"]).expect(0).stdout;
         assert!(shown.contains("tried: it answers {}\n"), "{shown}");
         assert!(
             shown.contains("fails: after 1h, or ") && shown.contains("in the background, as a job"),
@@ -42,23 +42,37 @@ fn what_no_call_can_be_made_of_is_said_by_check_and_add() {
     let sandbox = Sandbox::new("");
     let city = json!({"city": {"type": "string", "description": "The city."}});
     let misspelt = json!({"type": "object", "properties": city, "required": ["ctiy"]});
-    let list = operations(&[taking("ask", &misspelt), taking("all", &json!({"type": "array"}))]);
+    let mut open = misspelt.clone();
+    open["additionalProperties"] = true.into();
+    let to = json!({"to": {"type": "object", "properties": city, "required": ["ctiy"], "description": "Where to."}});
+    let list = operations(&[
+        taking("ask", &misspelt),
+        taking("all", &json!({"type": "array"})),
+        taking("open", &open),
+        taking("some", &json!({"type": "object", "properties": to})),
+    ]);
     sandbox.python("odd", &list);
     let daemon = sandbox.serve();
     daemon.plugd(&["add", "plugins/odd/main.py", "--name", "odd"]).expect(6);
     let checked = daemon.plugd(&["check", "odd"]).expect(6).stdout;
     for part in [
-        "odd.ask  odd__ask",
-        "cannot be called: input_schema: \"ctiy\" is required and not declared",
+        "odd.ask  cannot be called: input_schema: \"ctiy\" is required and not declared",
         "did you mean city?",
         "odd.all  cannot be called: input_schema: arguments are always one JSON object",
-        "required_undeclared at /input_schema/required",
+        "odd.open  odd__open",
+        "required_undeclared at /input_schema/properties/to/required",
     ] {
         assert!(checked.contains(part), "{part}: {checked}");
     }
-    assert!(!offered(&daemon, &[]).contains(&"odd.all".to_owned()));
+    // What no call fits is offered to nobody; what some fit is.
+    assert_eq!(offered(&daemon, &[]), ["odd.open", "odd.some"]);
+    let refused = daemon.json(&["call", "odd.ask", "city=Rome"])["error"].clone();
+    assert_eq!((&refused["code"], &refused["outcome"]), (&json!(1003), &json!("not_run")), "{refused:#}");
+    assert_eq!(daemon.plugd(&["call", "odd.open", "city=Rome", "ctiy=Roma"]).expect(0).code, 0);
+    daemon.plugd(&["call", "odd.some", "to:={\"city\":\"Rome\"}"]).expect(3);
+    daemon.plugd(&["call", "odd.some"]).expect(0);
     // What is told of one operation is not told of another.
-    let described = daemon.plugd(&["describe", "odd.ask"]).expect(0).stdout;
+    let described = daemon.plugd(&["describe", "odd.open"]).expect(0).stdout;
     assert!(!described.contains("not offered"), "{described}");
     daemon.stop();
 }

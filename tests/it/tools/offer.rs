@@ -334,10 +334,12 @@ def handle(operation, arguments, params):
     mark('called', operation)
     return {'data': {'good': {'step': arguments['id']}, 'lacks': {'other': 1}, 'bare': 'ok'}[operation]}
 ";
-    sandbox.python("fp", &definitions);
-    sandbox.plugd(&["check", "plugins/fp/main.py"]).expect(0);
+    let table = sandbox.python("fp", &definitions);
+    // By its name: the scenarios that a path is put to have tests of their own.
+    sandbox.configure(&table);
+    sandbox.plugd(&["check", "fp"]).expect(0);
     assert_eq!(sandbox.read("plugins/fp/called"), "", "nothing is called unasked");
-    let shown = sandbox.plugd(&["check", "plugins/fp/main.py", "--run"]).expect(0).stdout;
+    let shown = sandbox.plugd(&["check", "fp", "--call"]).expect(0).stdout;
     assert_eq!(sandbox.read("plugins/fp/called"), "good\nlacks\nbare\n");
     for part in [
         "it answers {\"id\":\"TK-1\"}",

@@ -145,8 +145,8 @@ fn params(args: Args) -> Result<AddParams, Failure> {
 }
 
 /// An executable, or a folder with a plugin.toml, under the name that its path suggests.
-pub(super) fn of_path(path: &Path) -> Result<AddParams, Failure> {
-    let (stem, plugin) = by_path(path, &[])?;
+pub(crate) fn of_path(path: &Path, args: &[String]) -> Result<AddParams, Failure> {
+    let (stem, plugin) = by_path(path, args)?;
     let name = PluginName::new(&stem).map_err(|error| Failure::unfit(error.to_string()))?;
     Ok(AddParams { name, plugin })
 }

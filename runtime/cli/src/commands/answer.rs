@@ -6,7 +6,7 @@ use plugd_protocol::{CallResult, Status};
 
 use super::jobs;
 use crate::arguments::Arguments;
-use crate::attend::{self, attend};
+use crate::attend::{self, Attended, attend};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::runtime::Runtime;
@@ -55,42 +55,47 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
         }
     };
     let answered = attend(&runtime, may_ask, context, async |reach| {
-        runtime.answer(AnswerParams { can_ask: reach.can_ask, ..params }, reach.asker).await
+        let params = AnswerParams { can_ask: reach.can_ask, ..params };
+        to_its_end(runtime.answer(params, reach.asker).await?, &runtime, context).await
     });
-    match answered.await {
-        Some(Ok(AnswerReport { call_id, result: Some(result) })) => {
-            let background = result.status == Status::Pending && matches!(runtime, Runtime::Embedded { .. });
-            // A job of an engine in this process would end with it.
-            let result = match background {
-                true => jobs::until_its_end(&jobs::wanted(call_id, false, context), None, &runtime).await?,
-                false => result,
-            };
-            let code = result.exit_code();
-            show(&result, runtime, context).await.map(|()| code)
-        }
-        Some(Ok(report)) => {
+    let attended = match answered.await {
+        Attended::Ended(Ok(AnswerReport { result: Some(result), .. })) => Attended::Ended(Ok(result)),
+        Attended::Ended(Ok(report)) => {
             let shown = context.output.report(&report, |_| {
                 let done = if declined { "declined" } else { "answered" };
                 format!("{done}: call {} goes on\n", crate::render::visible(report.call_id.as_str()))
             });
             runtime.finish().await;
-            shown.map(|()| 0)
+            return shown.map(|()| 0);
         }
-        Some(Err(failure)) => {
+        Attended::Ended(Err(failure)) => {
             runtime.finish().await;
-            Err(failure)
+            return Err(failure);
         }
-        None => {
-            let (result, code) = attend::result_of(None, None);
-            show(&result, runtime, context).await.map(|()| code)
+        Attended::Interrupted(last) => {
+            Attended::Interrupted(last.and_then(Result::ok).and_then(|report| report.result).map(Ok))
         }
-    }
+    };
+    let (result, code) = attend::result_of(attended, None, context);
+    let shown = attend::show(&result, context);
+    attend::finish(&result, runtime, context).await;
+    shown.map(|()| code)
 }
 
-async fn show(result: &CallResult, runtime: Runtime, context: &Context) -> Result<(), Failure> {
-    let shown = attend::show(result, context);
-    attend::finish(result, runtime, context).await;
-    shown
+/// The same with the end of what goes on in this process: a job of its engine would end with it.
+async fn to_its_end(
+    report: AnswerReport,
+    runtime: &Runtime,
+    context: &Context,
+) -> Result<AnswerReport, Failure> {
+    match (&report.result, runtime) {
+        (Some(CallResult { status: Status::Pending, .. }), Runtime::Embedded { .. }) => {
+            let wanted = jobs::wanted(report.call_id.clone(), false, context);
+            let result = jobs::until_its_end(&wanted, None, runtime).await?;
+            Ok(AnswerReport { result: Some(result), ..report })
+        }
+        _ => Ok(report),
+    }
 }
 
 /// What was written, before anything of it is fetched.

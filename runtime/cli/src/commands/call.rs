@@ -3,15 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use plugd_daemon::client::CONNECT_TIMEOUT;
 use plugd_engine::Opening;
+use plugd_engine::config::Environment;
 use plugd_protocol::control::{CallParams, DescribeParams};
-use plugd_protocol::{CallResult, OperationId, Status};
+use plugd_protocol::{CallError, CallResult, ErrorKind, OperationId, Status};
 use serde_json::value::RawValue;
 
+use super::{add, lint};
 use crate::arguments::Arguments;
 use crate::attend::{self, attend};
-use crate::context::Context;
+use crate::context::{Context, for_record};
 use crate::failure::Failure;
 use crate::output::Format;
 use crate::render;
@@ -40,12 +41,13 @@ Examples:
   plugd call orders.query --output data | plugd call report.make orders:=@-
   plugd call report.make orders:=@call:0193d6f8-54a1-7c3e-9a41-2f0c7f6f7b10/orders
   plugd call archive.search words=tax --explain      what would run, and with what
-  plugd call ./plugin.py greet name=Ada              no configuration, no daemon")]
+  plugd call ./plugin.py greet name=Ada              no configuration, no daemon
+  plugd call ./greet hello name=Ada                  the same of a folder with a plugin.toml")]
 pub(crate) struct Args {
-    /// plugin.operation, a bare operation name, or the path of an executable
+    /// plugin.operation, a bare operation name, or the path of an executable or of a folder with a plugin.toml
     #[arg(value_name = "OPERATION")]
     pub(crate) target: String,
-    /// Arguments; after the path of an executable, its operation first
+    /// Arguments; after a path, the operation first
     #[arg(value_name = "ARGUMENT")]
     pub(crate) words: Vec<String>,
     /// All arguments as one JSON object: text, @file, or - for stdin
@@ -80,8 +82,8 @@ pub(crate) struct Args {
     pub(crate) explain: bool,
 }
 
-/// A daemon has so much more than the call's own time to take the connection.
-const CONNECTING: Duration = Duration::from_secs(2);
+/// So little is not taken off a call's time, which stays as it was given in what is said of it.
+const SLIGHT: Duration = Duration::from_millis(50);
 
 /// What is to be called: an operation of the configured plugins, or of one executable.
 struct Target<'a> {
@@ -105,21 +107,25 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let ended = attend(&runtime, !args.no_ask, context, async |reach| {
         runtime.call(CallParams { can_ask: reach.can_ask, ..params }, reach.asker).await
     });
-    let (mut result, code) = attend::result_of(ended.await, operation);
-    if args.target.contains('/') {
-        point_past_logs(&mut result, &args.target);
+    let (mut result, code) = attend::result_of(ended.await, operation, context);
+    if is_path(&args.target) {
+        point_elsewhere(&mut result, &args.target);
     }
     let shown = attend::show(&result, context);
     attend::finish(&result, runtime, context).await;
     shown.map(|()| code)
 }
 
-/// A plugin without any configuration has no log that `plugd logs` could show.
-fn point_past_logs(result: &mut CallResult, path: &str) {
+/// A plugin without any configuration has no log that `plugd logs` could show, and its calls lie in the
+/// record of no config file.
+fn point_elsewhere(result: &mut CallResult, path: &str) {
     let Some(error) = &mut result.error else { return };
-    if error.hint.as_deref().is_some_and(|hint| hint.contains("`plugd logs")) {
+    let names = |command| error.hint.as_deref().is_some_and(|hint| hint.contains(command));
+    if names("`plugd logs") {
         error.hint =
             Some(format!("no log is kept of a path: after `plugd add {path}`, `plugd logs` has one"));
+    } else if names("calls show ") || names("`plugd start ") {
+        error.hint = None;
     }
 }
 
@@ -138,19 +144,24 @@ async fn explain(args: &Args, context: &Context) -> Result<u8, Failure> {
 async fn begin(args: &Args, context: &Context) -> Result<(CallParams, Runtime), Failure> {
     let target = target(args)?;
     let arguments = Arguments::read(target.words, args.json.as_deref())?;
+    let mut operation = target.operation.to_owned();
     let runtime = match &target.program {
         Some(program) => {
             context.start_log(None);
-            Runtime::embedded(settings::single(program)?, Opening::OnDemand).await?
+            let record = args.timeout.map(for_record);
+            let config = match program.is_dir() {
+                true => lint::alone(&[add::of_path(program, &[])?], &Environment::of_process())?,
+                false => settings::single(program)?,
+            };
+            // Under its whole name an error says what is wrong with the plugin that has it.
+            if let Some(plugin) = config.plugins.keys().next().filter(|_| is_bare(&operation)) {
+                operation = format!("{plugin}.{operation}");
+            }
+            Runtime::embedded_within(config, Opening::OnDemand, record).await?
         }
-        None => {
-            let time = args
-                .timeout
-                .map_or(CONNECT_TIMEOUT, |timeout| CONNECT_TIMEOUT.min(timeout.saturating_add(CONNECTING)));
-            context.runtime_within(time, Opening::OnDemand).await?
-        }
+        None => context.runtime_within(args.timeout, Opening::OnDemand).await?,
     };
-    match params(args, target.operation, arguments, &runtime, context).await {
+    match params(args, &operation, arguments, &runtime, context).await {
         Ok(params) => Ok((params, runtime)),
         Err(failure) => {
             runtime.finish().await;
@@ -159,7 +170,7 @@ async fn begin(args: &Args, context: &Context) -> Result<(CallParams, Runtime), 
     }
 }
 
-async fn params(
+pub(crate) async fn params(
     args: &Args,
     operation: &str,
     arguments: Arguments,
@@ -168,7 +179,13 @@ async fn params(
 ) -> Result<CallParams, Failure> {
     let asked = Instant::now();
     let caller = context.global.caller.clone();
-    let arguments = arguments.fetch(runtime, caller.as_deref()).await?;
+    let fetched = arguments.fetch(runtime, caller.as_deref());
+    let arguments = match args.timeout.filter(|timeout| !timeout.is_zero()) {
+        Some(timeout) => {
+            tokio::time::timeout(timeout, fetched).await.unwrap_or_else(|_| Err(not_fetched()))?
+        }
+        None => fetched.await?,
+    };
     let schema = match arguments.need_schema() {
         true => {
             let params = DescribeParams { caller: caller.clone(), ..DescribeParams::new(operation) };
@@ -176,11 +193,8 @@ async fn params(
         }
         false => None,
     };
-    // Where that took all the time there was, nothing is left for the call.
-    let left = |timeout: Duration| {
-        if timeout.is_zero() || asked.elapsed() < timeout { timeout } else { Duration::from_millis(1) }
-    };
-    let timeout = args.timeout.map(left);
+    let spent = asked.elapsed() + runtime.opened_in();
+    let timeout = args.timeout.map(|timeout| left(timeout, spent));
     let for_people = context.output.format == Format::Text;
     Ok(CallParams {
         arguments: Some(arguments.into_json(schema.as_deref())?),
@@ -198,9 +212,35 @@ async fn params(
     })
 }
 
-/// A target with a slash is an executable, and its operation the first word after it.
+/// What is left of a call's time where so much was spent before it.
+fn left(timeout: Duration, spent: Duration) -> Duration {
+    if timeout.is_zero() || spent < SLIGHT {
+        return timeout;
+    }
+    timeout.saturating_sub(spent).max(Duration::from_millis(1))
+}
+
+/// The error for an argument that is a part of an earlier result, which was not read in time.
+fn not_fetched() -> Failure {
+    let message = "what the arguments take from earlier results was not read within --timeout";
+    CallError::new(ErrorKind::TimedOut, message)
+        .hint("the disk is slow, or another process holds the record: try again with more time")
+        .into()
+}
+
+/// Whether a target is an executable, or a folder with a plugin.toml.
+fn is_path(target: &str) -> bool {
+    target.contains('/') || target == "." || target == ".."
+}
+
+/// Whether an operation is named without its plugin, in whatever spelling.
+fn is_bare(operation: &str) -> bool {
+    !operation.contains('.') && !operation.contains("__")
+}
+
+/// A target that is a path is followed by its operation.
 fn target(args: &Args) -> Result<Target<'_>, Failure> {
-    if !args.target.contains('/') {
+    if !is_path(&args.target) {
         return Ok(Target { program: None, operation: &args.target, words: &args.words });
     }
     match args.words.split_first() {
@@ -253,6 +293,16 @@ mod tests {
         let target = target(&given).unwrap_or_else(|failure| panic!("{failure:?}"));
         assert_eq!((target.program, target.operation), (Some("./plugin.py".into()), "greet"));
         assert_eq!(target.words, ["name=Ada"]);
+    }
+
+    #[test]
+    fn what_was_spent_before_a_call_is_taken_off_its_time() {
+        let (second, ms) = (Duration::from_secs(1), Duration::from_millis);
+        assert_eq!(left(second, ms(10)), second);
+        assert_eq!(left(second, ms(400)), ms(600));
+        assert_eq!(left(second, ms(2_000)), ms(1));
+        // The engine says what is wrong with that.
+        assert_eq!(left(Duration::ZERO, ms(400)), Duration::ZERO);
     }
 
     #[test]

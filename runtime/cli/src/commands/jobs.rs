@@ -8,7 +8,7 @@ use plugd_protocol::result::Meta;
 use plugd_protocol::{CallId, CallResult, Status};
 
 use super::cancel;
-use crate::attend::{self, INTERRUPTED};
+use crate::attend::{self, Attended, INTERRUPTED};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Format;
@@ -138,7 +138,7 @@ async fn wait(params: JobsWaitParams, timeout: Option<Duration>, context: &Conte
             let code = if result.status == Status::Pending { TIMED_OUT } else { result.exit_code() };
             (result, code)
         }
-        ended @ Err(_) => attend::result_of(Some(ended), None),
+        ended @ Err(_) => attend::result_of(Attended::Ended(ended), None, context),
     };
     let shown = attend::show(&result, context);
     runtime.finish().await;

@@ -43,7 +43,7 @@ pub(super) enum Targets {
 }
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
-    let (runtime, plugins) = open(&Targets::read(&args.targets)?, context).await?;
+    let (runtime, plugins) = open(&Targets::read(&args.targets, &[])?, context).await?;
     let shown = match runtime.lint(&LintParams { plugins }).await {
         Ok(report) => context
             .output
@@ -56,12 +56,15 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
 }
 
 impl Targets {
-    /// A word with a slash, or one that is a file and no plugin's name, is a path.
-    pub(super) fn read(words: &[String]) -> Result<Targets, Failure> {
+    /// A word with a slash, or one that is a file and no plugin's name, is a path; `args` are for the only one.
+    pub(super) fn read(words: &[String], args: &[String]) -> Result<Targets, Failure> {
         let is_path = |word: &&String| {
             word.contains('/') || (PluginName::new(word).is_err() && Path::new(word.as_str()).exists())
         };
         let (paths, names): (Vec<&String>, Vec<&String>) = words.iter().partition(is_path);
+        if !args.is_empty() && (paths.len() != 1 || !names.is_empty()) {
+            return Err(Failure::usage("arguments after -- are those of one executable: name its path alone"));
+        }
         if paths.is_empty() {
             let name = |word: &&String| {
                 PluginName::new(word).map_err(|error| match OperationId::parse(word) {
@@ -79,7 +82,7 @@ impl Targets {
         }
         let mut plugins: Vec<AddParams> = Vec::new();
         for path in paths {
-            let plugin = add::of_path(Path::new(path))?;
+            let plugin = add::of_path(Path::new(path), args)?;
             if plugins.iter().any(|known| known.name == plugin.name) {
                 return Err(Failure::usage(format!("two paths are both called {}", plugin.name)));
             }
@@ -98,14 +101,17 @@ pub(super) async fn open(
         Targets::Plugins(names) => Ok((context.runtime(Opening::Everything).await?, names.clone())),
         Targets::Paths(given) => {
             context.start_log(None);
-            let environment = Environment::of_process();
-            let nothing = Found { file: None, searched: Vec::new() };
-            let config = Config::open(&nothing, &environment)?.with_given(given, &environment)?;
-            // What was added to one's own configuration is none of these.
+            let config = alone(given, &Environment::of_process())?;
             let runtime = Runtime::embedded(config, Opening::OnDemand).await?;
             Ok((runtime, given.iter().map(|plugin| plugin.name.clone()).collect()))
         }
     }
+}
+
+/// A configuration of these alone: what was added to one's own is none of them.
+pub(super) fn alone(given: &[AddParams], environment: &Environment) -> Result<Config, Failure> {
+    let nothing = Found { file: None, searched: Vec::new() };
+    Ok(Config::open(&nothing, environment)?.with_given(given, environment)?)
 }
 
 #[cfg(test)]
@@ -114,7 +120,7 @@ mod tests {
 
     #[test]
     fn names_and_paths_are_told_apart_and_not_mixed() {
-        let read = |words: &[&str]| Targets::read(&words.iter().map(ToString::to_string).collect::<Vec<_>>());
+        let read = |words: &[&str]| Targets::read(&words.iter().map(ToString::to_string).collect::<Vec<_>>(), &[]);
         assert!(matches!(read(&[]), Ok(Targets::Plugins(names)) if names.is_empty()));
         assert!(matches!(read(&["desk", "meteo"]), Ok(Targets::Plugins(names)) if names.len() == 2));
         for (words, expected) in [

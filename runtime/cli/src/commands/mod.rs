@@ -9,6 +9,7 @@ pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod describe;
+pub(crate) mod dev;
 pub(crate) mod disable;
 pub(crate) mod doctor;
 pub(crate) mod enable;
@@ -18,6 +19,7 @@ pub(crate) mod jobs;
 pub(crate) mod lint;
 pub(crate) mod list;
 pub(crate) mod logs;
+pub(crate) mod new;
 pub(crate) mod reload;
 pub(crate) mod remove;
 pub(crate) mod restart;
@@ -84,6 +86,8 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<u8, Failu
         Command::Doctor(args) => doctor::run(args, context).await,
         Command::Describe(args) => describe::run(args, context).await,
         Command::Tools(args) => tools::run(args, context).await,
+        Command::New(args) => new::run(args, context),
+        Command::Dev(args) => dev::run(args, context).await,
         Command::Check(args) => check::run(args, context).await,
         Command::Lint(args) => lint::run(args, context).await,
         Command::Call(args) => call::run(args, context).await,

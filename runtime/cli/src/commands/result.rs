@@ -60,6 +60,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
                 pointer: reference.pointer,
                 offset: args.offset,
                 limit: args.limit,
+                whole: false,
                 caller: context.global.caller.clone(),
             };
             page(&runtime, &params, context).await
@@ -78,7 +79,7 @@ async fn page(runtime: &Runtime, params: &ResultParams, context: &Context) -> Re
     }
 }
 
-/// Writes all of it, never holding more than a page.
+/// Writes all of it as it comes, never holding more than one answer.
 async fn all(runtime: &Runtime, reference: &Reference, context: &Context) -> Result<(), Failure> {
     let mut pages = Pages::of(runtime, reference, context.global.caller.as_deref());
     while let Some(piece) = pages.next().await? {

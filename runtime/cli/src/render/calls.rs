@@ -10,7 +10,7 @@ use plugd_protocol::control::{
 
 use super::report::error;
 use super::table::{Cell, table};
-use super::text::{Paint, since, time, visible_line, wire_name};
+use super::text::{Paint, indented, since, time, visible_line, wire_name};
 
 /// A summary in a list is clipped to so many characters.
 const SUMMARY_CHARS: usize = 80;
@@ -108,6 +108,9 @@ pub(crate) fn call_detail(detail: &CallDetail, paint: Paint) -> String {
     out
 }
 
+/// Further lines of what was logged, such as a stack's, lie behind the times and the plugins' names.
+const FURTHER_LINES: usize = 18;
+
 /// When it came to each stage, and what its plugins logged in between.
 fn time_line(detail: &CallDetail, paint: Paint) -> String {
     let mut points: Vec<(u64, String)> = vec![(0, "arrived".to_owned())];
@@ -154,7 +157,8 @@ fn moment(detail: &CallDetail, entry: &LogEntry) -> u64 {
 
 fn logged(entry: &LogEntry, paint: Paint) -> String {
     let (stream, level) = (wire_name(&entry.stream), wire_name(&entry.level));
-    format!("  {} {}", paint.dim(&format!("{} {stream} {level}", entry.plugin)), visible_line(&entry.text))
+    let text = indented(&entry.text, FURTHER_LINES);
+    format!("  {} {text}", paint.dim(&format!("{} {stream} {level}", entry.plugin)))
 }
 
 /// How each operation does.
@@ -232,7 +236,7 @@ mod tests {
                 "given": "{\"count\":\"三\"}", "run": "{\"count\":3}", "argument_bytes": 14, "data_bytes": 4,
                 "stages": [{"stage": "resolved", "at_us": 40}, {"stage": "started", "at_us": 900},
                     {"stage": "answered", "at_us": 12_300}],
-                "log": [entry(1000, "first\u{1b}[2J"), entry(1007, "second"), entry(1012, "third")]})
+                "log": [entry(1000, "first\u{1b}[2J"), entry(1007, "second"), entry(1012, "Traceback:\n  File \"a.py\"\n       0 µs  arrived\u{9b}\n")]})
             .to_string(),
         )
         .unwrap();
@@ -240,7 +244,8 @@ mod tests {
         let line = text.split_once("time line\n").expect("a time line").1;
         let expected = "        0 µs  arrived\n       40 µs  resolved\n      900 µs  started\n      \
             900 µs    mail stderr info first\\u{1b}[2J\n      7.0 ms    mail stderr info second\n     \
-            12.0 ms    mail stderr info third\n     12.3 ms  answered\n     12.5 ms  ended: ok\n";
+            12.0 ms    mail stderr info Traceback:\n                    File \"a.py\"\n                         \
+            0 µs  arrived\\u{9b}\n     12.3 ms  answered\n     12.5 ms  ended: ok\n";
         assert_eq!(line, expected);
         assert!(text.contains("given     {\"count\":\"三\"}\n  run with  {\"count\":3}\n"), "{text}");
     }

@@ -3,7 +3,9 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use plugd_protocol::control::{CheckReport, CheckedOperation, CheckedPlugin, Exported, Tried};
+use plugd_protocol::control::{
+    CheckReport, CheckedOperation, CheckedPlugin, Exported, Tried,
+};
 
 use super::text::{Paint, visible_line, wire_name};
 use super::tools::count;
@@ -24,9 +26,26 @@ pub(crate) fn checked(report: &CheckReport, paint: Paint) -> String {
     let operations = count(u64::try_from(operations).unwrap_or(u64::MAX), "operation");
     let _ = match report.ok {
         true => writeln!(out, "all is well: {operations}"),
-        false => writeln!(out, "{}", paint.red("not all of it can be called")),
+        false => writeln!(out, "{}", paint.red(wrong(report))),
     };
     out
+}
+
+/// What keeps it from being well.
+fn wrong(report: &CheckReport) -> &'static str {
+    let callable = |checked: &CheckedPlugin| {
+        let reachable = checked.operations.iter().all(|operation| operation.exported.unreachable.is_none());
+        checked.plugin.version.is_some() && reachable
+    };
+    let is_strange = |checked: &CheckedPlugin| {
+        let conformance = checked.conformance.iter();
+        conformance.flat_map(|report| &report.scenarios).any(|scenario| !scenario.findings.is_empty())
+    };
+    if report.plugins.iter().all(callable) && report.plugins.iter().any(is_strange) {
+        "not all of it keeps to the protocol"
+    } else {
+        "not all of it can be called"
+    }
 }
 
 fn plugin(checked: &CheckedPlugin, paint: Paint, out: &mut String) {
@@ -48,6 +67,9 @@ fn plugin(checked: &CheckedPlugin, paint: Paint, out: &mut String) {
         if let Some(tried) = &operation.tried {
             let _ = writeln!(out, "    tried: {}", outcome(tried, paint));
         }
+    }
+    if let Some(report) = &checked.conformance {
+        out.push_str(&super::conformance::conformance(report, paint));
     }
     out.push_str(&super::lint::findings(&checked.findings, paint));
 }

@@ -21,7 +21,7 @@ pub(crate) fn lint(report: &LintReport, paint: Paint) -> String {
 }
 
 /// The findings alone.
-pub(super) fn findings(findings: &[LintFinding], paint: Paint) -> String {
+pub(crate) fn findings(findings: &[LintFinding], paint: Paint) -> String {
     let mut out = String::new();
     let mut subject = "";
     for finding in findings {

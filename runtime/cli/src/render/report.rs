@@ -9,14 +9,12 @@ use plugd_protocol::plugin::LogLevel;
 use plugd_protocol::{CallError, Outcome};
 
 use super::table::{Cell, table};
-use super::text::{Paint, time, visible, visible_line, wire_name};
+use super::text::{Paint, indented, time, visible, visible_line, wire_name};
 
 /// An error: its number and name, each detail, what is behind it, and what to do.
 pub(crate) fn error(error: &CallError, paint: Paint) -> String {
     let head = format!("error {} {}:", error.code, visible_line(&error.name));
-    // A plugin's lines are indented, so that none of them can pass for one of ours.
-    let message = visible(&error.message).replace('\n', "\n    ");
-    let mut out = format!("{} {message}\n", paint.red(&head));
+    let mut out = format!("{} {}\n", paint.red(&head), indented(&error.message, 4));
     // A message that says it all need not be said again.
     if !error.details.iter().all(|detail| error.message.contains(&detail.expected)) {
         for detail in &error.details {
@@ -25,7 +23,7 @@ pub(crate) fn error(error: &CallError, paint: Paint) -> String {
     }
     let mut cause = error.cause.as_deref();
     while let Some(inner) = cause {
-        let (name, said) = (visible_line(&inner.error.name), visible_line(&inner.error.message));
+        let (name, said) = (visible_line(&inner.error.name), indented(&inner.error.message, 6));
         let _ = writeln!(out, "  because {} failed: {} {name}: {said}", inner.operation, inner.error.code);
         cause = inner.error.cause.as_deref();
     }
@@ -139,6 +137,11 @@ fn first_paragraph(text: &str) -> String {
 /// One plugin with its operations and their arguments.
 pub(crate) fn description(report: &Description, paint: Paint) -> String {
     let mut out = listing(&report.plugin, paint);
+    if let Some(digest) = &report.manifest_sha256 {
+        let pinned = if report.manifest_pinned { ", pinned" } else { "" };
+        let _ =
+            writeln!(out, "{}", paint.dim(&format!("  manifest sha256 {}{pinned}", visible_line(digest))));
+    }
     for (name, requirement) in &report.requires {
         let optional = if requirement.optional { ", optional" } else { "" };
         let _ = writeln!(out, "  requires {name} {}{optional}", requirement.version);
@@ -186,17 +189,22 @@ pub(crate) fn description(report: &Description, paint: Paint) -> String {
 
 /// A log entry: further lines, such as a stack's, are indented, so that none can pass for an entry.
 pub(crate) fn log_entry(entry: &LogEntry, paint: Paint) -> String {
-    let level = wire_name(&entry.level);
-    let level = match entry.level {
-        LogLevel::Error | LogLevel::Warn => paint.red(&level),
-        LogLevel::Info | LogLevel::Debug | LogLevel::Trace => level,
-    };
+    let level = log_level(entry.level, paint);
     let at = paint.dim(&time(entry.at));
     let stream = wire_name(&entry.stream);
     let call =
         entry.call_id.as_ref().map(|id| format!(" [{}]", visible_line(id.as_str()))).unwrap_or_default();
-    let text = visible(entry.text.trim_end_matches('\n')).replace('\n', "\n    ");
+    let text = indented(&entry.text, 4);
     format!("{at} {}#{} {stream} {level}{call} {text}\n", entry.plugin, entry.generation)
+}
+
+/// A level by its name, those in red that somebody should look at.
+pub(crate) fn log_level(level: LogLevel, paint: Paint) -> String {
+    let name = wire_name(&level);
+    match level {
+        LogLevel::Error | LogLevel::Warn => paint.red(&name),
+        LogLevel::Info | LogLevel::Debug | LogLevel::Trace => name,
+    }
 }
 
 /// An event on one line.

@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 use plugd_protocol::PluginName;
 use plugd_protocol::control::{
-    ActiveCall, DaemonStatus, ExitReport, PluginState, PluginStatus, RestartRequired, StartReport,
-    StatusReport, StopReport, Stopped,
+    ActiveCall, ClaimsChanged, DaemonStatus, EffectsBacking, ExitReport, PluginState, PluginStatus,
+    RestartRequired, StartReport, StatusReport, StopReport, Stopped,
 };
 
 use super::table::{Cell, table};
@@ -122,6 +122,9 @@ fn why(plugin: &PluginStatus) -> String {
     if plugin.restart_required.is_some() {
         parts.push("restart required".to_owned());
     }
+    if plugin.claims_changed.is_some() {
+        parts.push("claims changed under the same version".to_owned());
+    }
     parts.join("; ")
 }
 
@@ -153,6 +156,12 @@ fn in_full(plugin: &PluginStatus, all: &[PluginStatus], paint: Paint) -> String 
         rows.row("next try", format!("in {}", until(next)));
     }
     rows.row("version", or_dash(plugin.version.as_deref()));
+    if let Some(backing) = plugin.effects {
+        rows.row("effects", effects(backing));
+    }
+    if let Some(changed) = &plugin.claims_changed {
+        rows.lines("claims changed", claims_changed(&plugin.name, changed));
+    }
     rows.row("pid", or_dash(plugin.pid.map(|pid| pid.to_string()).as_deref()));
     rows.row("run", plugin.generation.to_string());
     if let Some(generation) = plugin.replacing {
@@ -182,6 +191,26 @@ fn in_full(plugin: &PluginStatus, all: &[PluginStatus], paint: Paint) -> String 
     rows.lines("not held to", held(&plugin.not_enforced));
     exits(plugin, &mut rows);
     table(&rows.0)
+}
+
+/// What stands behind the effects it declares.
+fn effects(backing: EffectsBacking) -> &'static str {
+    match backing {
+        EffectsBacking::Claimed => "claimed, not verified",
+        EffectsBacking::Enforced => "enforced: no writes to files",
+    }
+}
+
+/// What it declares otherwise than before, and what is to be done.
+fn claims_changed(name: &PluginName, changed: &ClaimsChanged) -> Vec<String> {
+    let (version, ago) = (visible_line(&changed.version), since(changed.since));
+    let mut lines = vec![format!("under the same version {version}, {ago} ago")];
+    lines.extend(changed.changes.iter().map(|change| visible_line(&change.to_string()).into_owned()));
+    if changed.more > 0 {
+        lines.push(format!("and {} more", changed.more));
+    }
+    lines.push(format!("`plugd reload {name}` agrees to it; its author should have raised the version"));
+    lines
 }
 
 /// The last words of a run that was to take over, and what is to be done.
@@ -293,6 +322,41 @@ mod tests {
         let two = plugin("two", "blocked", json!({"waits_for": ["one"]}));
         let text = plugin_status(&one, &report(vec![one.clone(), two]), Paint::never());
         assert!(text.contains("two (blocked)\n"), "{text}");
+    }
+
+    /// Row D19.
+    #[test]
+    fn d19_what_stands_behind_claims_and_what_was_claimed_before_is_told() {
+        let change = |part: &str, more: Value| {
+            let mut change = json!({"operation": "wipe", "part": part});
+            change.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            change
+        };
+        let changes = [
+            change("effects.read_only", json!({"from": "true", "to": "false"})),
+            change("scope", json!({"from": "none", "to": "a\u{1b}b"})),
+        ];
+        let changed = json!({"version": "1.0.0", "since": 0, "changes": changes, "more": 3});
+        let fp = plugin("fp", "ready", json!({"effects": "claimed", "claims_changed": changed}));
+        let text = plugin_status(&fp, &report(vec![fp.clone()]), Paint::never());
+        for part in [
+            "effects         claimed, not verified\n",
+            "under the same version 1.0.0, ",
+            " wipe: read_only true → false\n",
+            " wipe: scope none → a\\u{1b}b\n",
+            " and 3 more\n",
+            "`plugd reload fp` agrees to it",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let all = status(&report(vec![fp]), Paint::never());
+        assert!(all.contains("claims changed under the same version\n"), "{all}");
+        let held = plugin("fp", "ready", json!({"effects": "enforced"}));
+        let text = plugin_status(&held, &report(vec![held.clone()]), Paint::never());
+        assert!(
+            text.contains("enforced: no writes to files\n") && !text.contains("claims changed"),
+            "{text}"
+        );
     }
 
     #[test]

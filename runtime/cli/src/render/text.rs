@@ -62,6 +62,12 @@ pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     escape(text, |character| is_active(character) && character != '\n' && character != '\t')
 }
 
+/// As [`visible`], further lines indented by so many spaces: none of them can pass for one of ours.
+pub(super) fn indented(text: &str, spaces: usize) -> String {
+    let further = format!("\n{}", " ".repeat(spaces));
+    visible(text.trim_end_matches('\n')).replace('\n', &further)
+}
+
 /// As [`visible`], on one line.
 pub(crate) fn visible_line(text: &str) -> Cow<'_, str> {
     escape(text, is_active)
@@ -112,7 +118,7 @@ pub(super) fn until(at: UnixMillis) -> String {
 }
 
 /// The name a value has on the wire, such as a state's.
-pub(super) fn wire_name<T: serde::Serialize>(value: &T) -> String {
+pub(crate) fn wire_name<T: serde::Serialize>(value: &T) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(name)) => name,
         Ok(other) => other.to_string(),
@@ -128,6 +134,7 @@ mod tests {
     fn what_would_move_a_cursor_or_turn_text_round_is_shown_instead() {
         assert_eq!(visible("\u{1b}[2Jbye\r\u{202e}evil\u{9b}"), "\\u{1b}[2Jbye\\u{d}\\u{202e}evil\\u{9b}");
         assert_eq!(visible("two\nlines\tand 三"), "two\nlines\tand 三");
+        assert_eq!(indented("two\r\nli\u{1b}nes\n\n", 2), "two\\u{d}\n  li\\u{1b}nes");
         assert_eq!(visible_line("two\nlines"), "two\\u{a}lines");
         assert_eq!(in_one_line("two\r\n lines\n\n\u{1b}[2J\rx"), "two lines \\u{1b}[2J\\u{d}x");
     }

@@ -12,7 +12,7 @@ mod words;
 mod written;
 
 pub use members::manifest;
-pub use overlap::{OVERLAPS_MAX, overlaps};
+pub use overlap::{OVERLAPS_MAX, Overlap, overlapping, overlaps};
 pub use rule::Rule;
 
 pub(crate) use text::is_han;

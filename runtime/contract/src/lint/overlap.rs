@@ -33,6 +33,17 @@ const IN_WHEN_TO_USE: f32 = 0.4;
 /// So many of the shared words are told.
 const SHARED_MAX: usize = 6;
 
+/// Two operations that seem to be for the same.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Overlap {
+    /// The one whose name comes first.
+    pub one: OperationId,
+    /// The other.
+    pub other: OperationId,
+    /// Both, the words they share, and what to do.
+    pub finding: LintFinding,
+}
+
 /// Pairs of operations that seem to be for the same, each pair once, in an order that depends on names only.
 ///
 /// A pair of which one says in `when_not_to_use` what the other is for is none.
@@ -40,10 +51,25 @@ pub fn overlaps<'a>(
     operations: impl IntoIterator<Item = (&'a OperationId, &'a Operation)>,
     of: impl Fn(&OperationId) -> bool,
 ) -> Vec<LintFinding> {
+    let mut pairs = overlapping(operations, of);
+    let more = pairs.split_off(pairs.len().min(OVERLAPS_MAX));
+    let mut findings: Vec<LintFinding> = pairs.into_iter().map(|pair| pair.finding).collect();
+    findings.extend(more.first().map(|pair| {
+        let message = format!("there are more pairs like the {OVERLAPS_MAX} above");
+        finding(pair.one.to_string(), Rule::Overlap, "", message)
+    }));
+    findings
+}
+
+/// The same pairs by their names: at most one more than [`OVERLAPS_MAX`], which says that there are more.
+pub fn overlapping<'a>(
+    operations: impl IntoIterator<Item = (&'a OperationId, &'a Operation)>,
+    of: impl Fn(&OperationId) -> bool,
+) -> Vec<Overlap> {
     let offered = operations.into_iter().filter(|(_, operation)| is_for_models(operation));
     let mut purposes: Vec<Purpose<'a>> = offered.map(|(id, operation)| Purpose::of(id, operation)).collect();
     purposes.sort_by(|one, other| one.id.cmp(other.id));
-    let mut findings = Vec::new();
+    let mut pairs = Vec::new();
     for (one, other) in candidates(&purposes) {
         let (one, other) = (&purposes[one], &purposes[other]);
         if (of(one.id) || of(other.id))
@@ -51,15 +77,14 @@ pub fn overlaps<'a>(
             && !one.is_told_from(other)
             && !other.is_told_from(one)
         {
-            if findings.len() == OVERLAPS_MAX {
-                let message = format!("there are more pairs like the {OVERLAPS_MAX} above");
-                findings.push(finding(one.id.to_string(), Rule::Overlap, "", message));
+            let finding = one.found_with(other);
+            pairs.push(Overlap { one: one.id.clone(), other: other.id.clone(), finding });
+            if pairs.len() > OVERLAPS_MAX {
                 break;
             }
-            findings.push(one.found_with(other));
         }
     }
-    findings
+    pairs
 }
 
 /// Pairs that have a telling word in common; all others are far apart.

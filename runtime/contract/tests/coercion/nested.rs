@@ -112,7 +112,9 @@ fn alternatives_are_converted_to_the_only_one_that_comes_of_it() {
             .ends_with(r#"string "40""#)
     );
     let lacking = |kind: &str, key: &str| {
-        format!(r#"{{"type":"object","properties":{{"a":{{"type":"{kind}"}}}},"required":["{key}"]}}"#)
+        format!(
+            r#"{{"type":"object","properties":{{"a":{{"type":"{kind}"}},"{key}":{{}}}},"required":["{key}"]}}"#
+        )
     };
     check(&of(&lacking("integer", "b")), r#"{"v":{"a":"3"}}"#, "missing v/b");
     let two = of(&format!("{},{}", lacking("integer", "b"), lacking("string", "c")));

@@ -5,8 +5,8 @@ use std::time::Duration;
 use plugd_protocol::CallResult;
 use plugd_protocol::control::{
     AnswerParams, AnswerReport, AskNotice, AsksParams, CallDetail, CallParams, CallsParams, CallsReport,
-    CallsShowParams, CallsStatsParams, CallsStatsReport, CancelParams, CancelReport, Explanation, JobsParams,
-    JobsReport, JobsWaitParams, ResultParams, ResultReport, method,
+    CallsShowParams, CallsStatsParams, CallsStatsReport, CancelMineReport, CancelParams, CancelReport,
+    Explanation, JobsParams, JobsReport, JobsWaitParams, ResultParams, ResultReport, method,
 };
 use tokio::time::timeout;
 
@@ -65,6 +65,14 @@ impl Client {
     /// [`ClientError`].
     pub async fn cancel(&self, params: &CancelParams) -> Result<CancelReport, ClientError> {
         self.request(method::CANCEL, params).await
+    }
+
+    /// Stops every call made through this client that has not ended; each comes back cancelled.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn cancel_mine(&self) -> Result<CancelMineReport, ClientError> {
+        self.request(method::CANCEL_MINE, &serde_json::Map::new()).await
     }
 
     /// Answers questions of a call, or declines them; a call that waited for nobody is carried on, and

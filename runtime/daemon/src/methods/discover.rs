@@ -5,10 +5,10 @@ use jsonrpsee::core::RegisterMethodError;
 use plugd_protocol::CallResult;
 use plugd_protocol::control::{
     AddParams, AddReport, AnswerParams, AnswerReport, AsksParams, CallDetail, CallParams, CallsParams,
-    CallsReport, CallsShowParams, CallsStatsParams, CallsStatsReport, CancelParams, CancelReport,
-    ChangeReport, DescribeParams, Description, DoctorReport, Event, EventsParams, Explanation, GraphReport,
-    JobsParams, JobsReport, JobsWaitParams, LintParams, LintReport, ListParams, ListReport, LogEntry,
-    LogsParams, PluginsParams, ReloadParams, ReloadReport, ResultParams, ResultReport, StartReport,
+    CallsReport, CallsShowParams, CallsStatsParams, CallsStatsReport, CancelMineReport, CancelParams,
+    CancelReport, ChangeReport, DescribeParams, Description, DoctorReport, Event, EventsParams, Explanation,
+    GraphReport, JobsParams, JobsReport, JobsWaitParams, LintParams, LintReport, ListParams, ListReport,
+    LogEntry, LogsParams, PluginsParams, ReloadParams, ReloadReport, ResultParams, ResultReport, StartReport,
     StatusParams, StatusReport, StopReport, ToolsParams, ToolsReport, method,
 };
 use schemars::generate::SchemaSettings;
@@ -54,6 +54,10 @@ fn about_calls() -> Vec<Described> {
             "What a call would do: which operation of which plugin, with what, and what comes before it.",
         ),
         described::<CancelParams, CancelReport>(method::CANCEL, "Stop a call."),
+        described::<Nothing, CancelMineReport>(
+            method::CANCEL_MINE,
+            "Stop the calls made through this connection whose results are still awaited.",
+        ),
         described::<AnswerParams, AnswerReport>(
             method::ANSWER,
             "Answer, or decline, what a call asks; one that waited for nobody is carried on.",

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use super::arguments::object;
 use super::{Request, Times, confirm};
+use crate::calls::Via;
 use crate::engine::Engine;
 use crate::failure::not_admitted;
 use crate::listing::{millis, shown_state};
@@ -23,7 +24,7 @@ impl Engine {
     /// # Errors
     /// What the call would end with where nothing of that name exists, or may not be used.
     pub async fn explain(&self, params: CallParams) -> Result<Explanation, CallError> {
-        let mut request = Request::of_caller(params, None);
+        let mut request = Request::of_caller(params, Via::default());
         request.take_up_deadline()?;
         let given = object(request.arguments.take());
         let profile = self.profile_of(&request)?;

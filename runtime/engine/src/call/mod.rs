@@ -22,8 +22,7 @@ use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 use tokio::time::timeout_at;
 
-use crate::asks::Asker;
-use crate::calls::Listed;
+use crate::calls::{Listed, Via};
 use crate::config::TIMEOUT_MAX;
 use crate::engine::Engine;
 use crate::outcome::cache::Look;
@@ -49,8 +48,8 @@ pub(crate) struct Request {
     pub(crate) hard_deadline: Option<Instant>,
     /// When the call that waits for it must have ended.
     pub(crate) inherited: Option<Deadline>,
-    /// Whom its questions go to.
-    pub(crate) asker: Option<Asker>,
+    /// Whom its questions go to, and what it is made through.
+    pub(crate) via: Via,
     pub(crate) session: Option<Arc<str>>,
     pub(crate) traceparent: Option<Arc<str>>,
     /// The caller's key for running this once.
@@ -89,6 +88,13 @@ pub(crate) struct Ready {
     active: Active,
 }
 
+impl Ready {
+    /// Takes note that whoever made the call no longer waits for it.
+    pub(crate) fn let_go(&self) {
+        self.active.listed.let_go();
+    }
+}
+
 /// What comes after a call was found to be in order.
 enum Next {
     /// It runs.
@@ -109,16 +115,16 @@ impl Engine {
     /// # Cancel safety
     /// Dropping the future cancels the call: the plugin is told once.
     pub async fn call(&self, params: CallParams) -> CallResult {
-        self.call_asking(params, None).await
+        self.call_via(params, Via::default()).await
     }
 
-    /// Runs one call whose questions go to whoever made it; without that it stops where it needs a
+    /// Runs one call whose questions go to whoever made it; without an asker it stops where it needs a
     /// person, and `answer` carries it on.
     ///
     /// # Cancel safety
     /// As [`Engine::call`].
-    pub async fn call_asking(&self, params: CallParams, asker: Option<Asker>) -> CallResult {
-        self.run(Request::of_caller(params, asker)).await
+    pub async fn call_via(&self, params: CallParams, via: Via) -> CallResult {
+        self.run(Request::of_caller(params, via)).await
     }
 
     pub(crate) async fn run(&self, request: Request) -> CallResult {
@@ -192,10 +198,17 @@ impl Engine {
     ) -> Result<Answered, Stopped> {
         let operation = Arc::clone(trail.called());
         let arguments = trail.run_as().expect("what runs has arguments");
-        if builtin::is_builtin(&operation.id) {
-            return Ok(builtin::run(trail, &operation, arguments).await?);
-        }
         let times = Times::of(self, &trail.request, &operation);
+        if builtin::is_builtin(&operation.id) {
+            let read = builtin::run(trail, &operation, arguments);
+            return match timeout_at(times.ends(Instant::now()).into(), read).await {
+                Ok(answered) => Ok(answered?),
+                Err(_late) => {
+                    let message = format!("{} took too long to read what is kept", operation.id);
+                    Err(CallError::new(ErrorKind::TimedOut, message).outcome(Outcome::NotRun).into())
+                }
+            };
+        }
         let look = self.shared().outcomes.cache.look(&operation, arguments, trail.request.caller.as_deref());
         let lead = match timeout_at(times.ends(Instant::now()).into(), look).await {
             Ok(Look::Earlier(kept)) => {
@@ -238,14 +251,14 @@ impl Engine {
             &trail.call_id,
             operation.id.clone(),
             trail.at,
-            trail.request.asker.take(),
+            std::mem::take(&mut trail.request.via),
         );
         Active { listed, cancelled }
     }
 }
 
 impl Request {
-    fn of_caller(params: CallParams, asker: Option<Asker>) -> Request {
+    fn of_caller(params: CallParams, via: Via) -> Request {
         Request {
             operation: params.operation,
             arguments: params.arguments,
@@ -253,7 +266,7 @@ impl Request {
             timeout: params.timeout_ms.map(Duration::from_millis),
             hard_deadline: None,
             inherited: None,
-            asker,
+            via,
             session: params.session.map(Into::into),
             traceparent: params.traceparent.map(Into::into),
             key: params.key.map(Into::into),

@@ -11,6 +11,7 @@ use plugd_protocol::error::ErrorKind;
 
 use super::Request;
 use crate::callers::sees;
+use crate::calls::Via;
 use crate::config::Profile;
 use crate::engine::Engine;
 use crate::outcome::builtin;
@@ -55,7 +56,7 @@ impl Engine {
     ) -> Result<Arc<RegisteredOperation>, CallError> {
         let profile = self.profile(caller)?;
         let params = CallParams { caller: caller.map(ToOwned::to_owned), ..CallParams::new(name) };
-        self.resolve(&Request::of_caller(params, None), profile.as_deref()).await
+        self.resolve(&Request::of_caller(params, Via::default()), profile.as_deref()).await
     }
 
     /// Finds an operation by any of its spellings; its plugin is described first where need be.

@@ -114,10 +114,11 @@ impl Engine {
             let call = request_for(trail, attempt, times);
             trail.hand_over(&lease, &call);
             delivered.store(true, Ordering::Relaxed);
+            let sandbox = lease.sandbox();
             match lease.run(call).await {
                 Ok(answered) => return Ok(answered),
                 Err(failure) => {
-                    if let Some(error) = run_failure(&plugin, failure) {
+                    if let Some(error) = run_failure(&plugin, sandbox, failure) {
                         return Err(self.unless_removed(&plugin, error).into());
                     }
                     trail.not_handed_over();

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use plugd_protocol::control::{AnswerParams, AnswerReport, Source, StageTime, UnixMillis};
 use plugd_protocol::error::ErrorKind;
@@ -21,9 +21,10 @@ use super::decided::{self, CarriedOn, DECLINED, Lies};
 use super::trail::{Stopped, Trail};
 use super::{Known, Origin, Request, confirm};
 use crate::answers::{completing, contradictory};
-use crate::asks::{Asker, later, unknown_token};
+use crate::asks::{later, unknown_token};
+use crate::calls::Via;
 use crate::engine::{Engine, Opening};
-use crate::outcome::recording::refused_by_store;
+use crate::outcome::recording::{a_moment_more, refused_by_store, stored_by};
 use crate::registry::RegisteredOperation;
 
 /// What to do where a token cannot be looked up.
@@ -142,7 +143,10 @@ impl Engine {
         };
         let kept = to_raw_value(&kept).expect("what is kept of a call is JSON");
         let stored = match self.shared().recording.store() {
-            Some(store) => store.put_token(&token, &kept, expires).await.map_err(|error| error.to_string()),
+            Some(store) => {
+                let put = trail.written_in_time(store.put_token(&token, &kept, expires)).await;
+                put.map_err(|error| error.to_string())
+            }
             None => Err("nothing can be kept".to_owned()),
         };
         if let Err(reason) = stored {
@@ -169,11 +173,7 @@ impl Engine {
     /// # Errors
     /// 1007 where nothing waits under the token; 2001 where an answer does not fit, 7004 or 7005 where
     /// the profile that answers may not use what waits: then the token stays good.
-    pub async fn answer(
-        &self,
-        params: AnswerParams,
-        asker: Option<Asker>,
-    ) -> Result<AnswerReport, CallError> {
+    pub async fn answer(&self, params: AnswerParams, via: Via) -> Result<AnswerReport, CallError> {
         let profile = self.profile(params.caller.as_deref())?;
         if params.decline && params.confirm {
             return Err(contradictory());
@@ -196,7 +196,7 @@ impl Engine {
         // Two may answer at once: the first has it.
         let kept = read(&self.token(&params.token, Some(&decided)).await?)?;
         let call_id = kept.call_id.clone();
-        let result = self.carry_on(kept, said, params.confirm, asker).await;
+        let result = self.carry_on(kept, said, params.confirm, via).await;
         if let Some(newer) = result.pending.as_ref().and_then(|pending| pending.token.as_deref()) {
             self.stopped_again(&params.token, newer).await;
         }
@@ -237,8 +237,10 @@ impl Engine {
         if self.shared().tokens.note(token, &how) {
             return;
         }
+        // It is written all the same, and who comes with the older one before that learns less.
+        let until = Some(a_moment_more(Instant::now()));
         if let Some(store) = self.shared().recording.store()
-            && let Err(error) = store.note_token(token, &how).await
+            && let Err(error) = stored_by(until, store.note_token(token, &how)).await
         {
             tracing::warn!(%error, "a token's successor is not noted");
         }
@@ -261,7 +263,7 @@ impl Engine {
     }
 
     /// Takes a call that had stopped through its stages again.
-    async fn carry_on(&self, kept: Kept, said: Said, confirmed: bool, asker: Option<Asker>) -> CallResult {
+    async fn carry_on(&self, kept: Kept, said: Said, confirmed: bool, via: Via) -> CallResult {
         // A yes to what was shown is none to whatever else.
         let confirmed = kept.confirmed || (confirmed && kept.waits_for == WaitsFor::Input);
         let (answers, agreed_to, refused) = match said {
@@ -276,7 +278,7 @@ impl Engine {
             timeout: kept.timeout_ms.map(Duration::from_millis),
             hard_deadline: None,
             inherited: None,
-            asker,
+            via,
             session: kept.session.map(Into::into),
             traceparent: kept.traceparent.map(Into::into),
             key: kept.key.map(Into::into),

@@ -7,6 +7,7 @@ use plugd_protocol::control::{AnsweredFrom, Event, Stage, StageTime, UnixMillis}
 use plugd_protocol::error::ErrorKind;
 use plugd_protocol::result::{Meta, NextAction, Pending};
 use plugd_protocol::{CallError, CallId, CallResult, Outcome, Status};
+use plugd_store::StoreError;
 use plugd_supervisor::driver::{Answered, CallRequest, Lease, unix_now};
 use serde_json::value::RawValue;
 use uuid::Uuid;
@@ -15,6 +16,7 @@ use super::Request;
 use crate::engine::Engine;
 use crate::events::happening;
 use crate::outcome::keys::{self, Claim};
+use crate::outcome::recording::{a_moment_more, stored_by};
 use crate::outcome::{record, redact, results};
 use crate::registry::RegisteredOperation;
 
@@ -68,6 +70,8 @@ pub(crate) struct Trail {
     /// The right to run with the caller's key, from when it is given to the end of the call.
     pub(crate) claim: Option<Claim>,
     stopwatch: Stopwatch,
+    /// Until when it waits for its end to be written down, once it has come to that.
+    written_until: Option<Instant>,
     finished: bool,
 }
 
@@ -150,6 +154,7 @@ impl Trail {
                 handed_over: None,
                 stages: [None; STAGES],
             },
+            written_until: None,
             finished: false,
         }
     }
@@ -214,6 +219,38 @@ impl Trail {
         if let Some(deadline) = &mut self.request.hard_deadline {
             *deadline += waited;
         }
+    }
+
+    /// What the store does before the call may run, within the call's own time.
+    pub(crate) async fn in_time<T>(
+        &self,
+        stored: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        stored_by(self.request.hard_deadline, stored).await
+    }
+
+    /// What the call can do without: half of the time that is left is for the call itself.
+    pub(crate) async fn in_half_the_time<T>(
+        &self,
+        stored: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let now = Instant::now();
+        let half = |ends: Instant| now + ends.saturating_duration_since(now) / 2;
+        stored_by(self.request.hard_deadline.map(half), stored).await
+    }
+
+    /// What the store keeps of how it ended or where it stopped; that may take a moment longer.
+    pub(crate) async fn written_in_time<T>(
+        &self,
+        stored: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        stored_by(self.written_until(), stored).await
+    }
+
+    /// Until when it waits for the store once it has ended or stopped.
+    pub(crate) fn written_until(&self) -> Option<Instant> {
+        let soon = || self.request.hard_deadline.map(a_moment_more);
+        self.written_until.or_else(soon)
     }
 
     /// What was called, from when that is known.
@@ -341,6 +378,7 @@ impl Trail {
 
     /// The call is over: its result gets its shape and goes into the record, and whoever watches is told.
     pub(crate) async fn close(mut self, mut result: CallResult) -> CallResult {
+        self.written_until = self.written_until();
         match result.status {
             // It is carried on under the same key, which is claimed again then.
             Status::NeedsInput | Status::NeedsConfirmation | Status::Pending => self.claim = None,

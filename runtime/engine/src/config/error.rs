@@ -3,6 +3,11 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use plugd_protocol::error::clip;
+
+/// More is not told at once, in bytes: it passes through the control socket, and somebody is to read it.
+const TOLD_MAX: usize = 64 * 1024;
+
 /// Everything wrong with a configuration; never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
@@ -35,6 +40,23 @@ impl ConfigProblem {
             message: message.into(),
             suggestion: None,
         }
+    }
+}
+
+impl ConfigError {
+    /// Every problem on a line; of very many the first ones, and how many there are besides.
+    pub(crate) fn told(&self) -> String {
+        let mut told = String::new();
+        for (index, problem) in self.problems.iter().enumerate() {
+            let (line, left) = (problem.to_string(), self.problems.len() - index);
+            if index > 0 && told.len() + line.len() > TOLD_MAX {
+                told.push_str(&format!("\nand {left} more problems: `plugd config check` names them all"));
+                break;
+            }
+            told.push_str(if index > 0 { "\n" } else { "" });
+            told.push_str(&line);
+        }
+        clip(told, TOLD_MAX)
     }
 }
 

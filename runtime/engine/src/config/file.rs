@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use plugd_protocol::PluginName;
+use plugd_supervisor::driver::Sandbox;
 use plugd_supervisor::machine::RestartMode;
 use schemars::JsonSchema;
 use toml::de::DeValue;
 
 use super::callers::{CallerName, Globs};
+use super::digest::ManifestDigest;
 use super::form::{At, Found, Layer, Read, Reader, form};
 use super::least::{CountFrom, PeriodFrom, SizeFrom};
 use super::value::{
@@ -170,13 +172,29 @@ form! {
         rlimits: RlimitsFile,
         /// What its process and everything it starts may have together.
         cgroup: CgroupFile,
+        /// What its process is kept from; where that cannot be had, it does not start.
+        sandbox: SandboxFile,
         /// Whether any stray line on its stdout is a violation.
         strict: bool,
         /// Its own configuration, handed to `init`.
         config: JsonTable,
         /// What it would answer to `describe`, so that it need not run to be listed.
         manifest: JsonTable,
+        /// SHA-256 of the one manifest that it may declare, as `plugd describe` shows it.
+        manifest_sha256: ManifestDigest,
+        /// What `plugd dev` needs to know; nothing else goes by it.
+        dev: DevFile,
         ; with limits: LimitsFile,
+    }
+}
+
+form! {
+    /// What `plugd dev` needs to know of a plugin.
+    DevFile {
+        /// The program that makes the plugin's own, and its arguments; it runs in the plugin's folder.
+        build: Words,
+        /// Names of files and folders that are no sources: a change of them means nothing.
+        ignore: Vec<String>,
     }
 }
 
@@ -328,6 +346,34 @@ choice! {
         Replace = "replace",
         /// It goes on as it is, marked as needing a restart.
         Manual = "manual",
+    }
+}
+
+choice! {
+    /// What a plugin's process, and everything it starts, is kept from.
+    pub(super) SandboxFile {
+        /// Nothing that its user may do.
+        None = "none",
+        /// Changing files: it may read and execute them.
+        ReadOnly = "read_only",
+    }
+}
+
+impl From<SandboxFile> for Sandbox {
+    fn from(sandbox: SandboxFile) -> Sandbox {
+        match sandbox {
+            SandboxFile::None => Sandbox::None,
+            SandboxFile::ReadOnly => Sandbox::ReadOnly,
+        }
+    }
+}
+
+impl From<Sandbox> for SandboxFile {
+    fn from(sandbox: Sandbox) -> SandboxFile {
+        match sandbox {
+            Sandbox::None => SandboxFile::None,
+            Sandbox::ReadOnly => SandboxFile::ReadOnly,
+        }
     }
 }
 

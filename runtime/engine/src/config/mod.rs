@@ -5,6 +5,7 @@
 
 mod added;
 mod callers;
+mod digest;
 mod environment;
 mod error;
 mod file;
@@ -42,7 +43,7 @@ pub use error::{ConfigError, ConfigProblem};
 pub use file::{Change as OnChange, Start as StartMode};
 pub use find::Found;
 pub use plugd_store::Retention;
-pub use plugd_supervisor::driver::{CgroupLimits, Rlimits};
+pub use plugd_supervisor::driver::{CgroupLimits, Rlimits, Sandbox};
 pub use plugd_supervisor::machine::{RestartMode, RestartPolicy};
 pub(crate) use scan::{Broken, files_of};
 pub use schema::schema;
@@ -52,10 +53,10 @@ pub use value::TIMEOUT_MAX;
 pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 
 /// The name under which plugd offers operations of its own.
-pub(crate) const OWN_NAME: &str = "plugd";
+pub const OWN_NAME: &str = "plugd";
 
 /// Why no plugin can have it.
-pub(crate) const OWN_NAME_TAKEN: &str =
+pub const OWN_NAME_TAKEN: &str =
     "\"plugd\" is the name of what plugd itself offers; give it another one";
 
 /// Everything that is configured.
@@ -146,10 +147,25 @@ pub struct PluginConfig {
     pub rlimits: Rlimits,
     /// What its process and everything it starts may have together.
     pub cgroup: CgroupLimits,
+    /// What its process, and everything it starts, is kept from.
+    pub sandbox: Sandbox,
+    /// SHA-256 of the one manifest that it may declare, in hexadecimal; any where `None`.
+    pub manifest_sha256: Option<String>,
     /// Its own configuration, an object; the schema's defaults are not yet in it.
     pub config: serde_json::Value,
     /// Its manifest, where it lies beside the program; `Manifest::parse` has accepted it.
     pub manifest: Option<serde_json::Value>,
+    /// What whoever writes it is helped by.
+    pub dev: Dev,
+}
+
+/// How a plugin is made from its sources, for whoever writes it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Dev {
+    /// The program that makes the plugin's own, and its arguments; nothing where it needs no making.
+    pub build: Vec<String>,
+    /// Names of files and folders that are no sources.
+    pub ignore: Vec<String>,
 }
 
 /// Limits and waits; what the manifest may also say is `None` where the configuration is silent.

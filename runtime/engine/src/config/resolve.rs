@@ -9,11 +9,12 @@ use std::time::Duration;
 use plugd_protocol::control::Source;
 use plugd_protocol::{Manifest, PluginName};
 
-use super::file::{CgroupFile, GlobalLimitsFile, LimitsFile, PluginFile, RestartFile, RlimitsFile};
+use super::file::{CgroupFile, DevFile, GlobalLimitsFile, LimitsFile, PluginFile, RestartFile, RlimitsFile};
 use super::form::Layer;
 use super::value::Count;
 use super::{
-    CgroupLimits, Environment, Limits, OnChange, PluginConfig, RestartMode, RestartPolicy, Rlimits, StartMode,
+    CgroupLimits, Dev, Environment, Limits, OnChange, PluginConfig, RestartMode, RestartPolicy, Rlimits, Sandbox,
+    StartMode,
 };
 
 /// The table `[limits]` as written.
@@ -77,12 +78,19 @@ impl Entry {
             strict: form.strict.unwrap_or(false),
             rlimits: rlimits(&form.rlimits.unwrap_or_default()),
             cgroup: cgroup(&form.cgroup.unwrap_or_default()),
+            sandbox: form.sandbox.map_or(Sandbox::None, Sandbox::from),
+            manifest_sha256: form.manifest_sha256.map(|digest| digest.0),
             config: form.config.map(|table| table.0).unwrap_or_default().into(),
             manifest,
+            dev: dev(form.dev.unwrap_or_default()),
         };
         plugin.program = program(&plugin, environment);
         Ok(plugin)
     }
+}
+
+fn dev(file: DevFile) -> Dev {
+    Dev { build: file.build.map(|words| words.0).unwrap_or_default(), ignore: file.ignore.unwrap_or_default() }
 }
 
 /// A declared manifest, completed with what goes without saying.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::file::Policy;
+use super::file::{Policy, SandboxFile};
 use super::value::duration_text;
 use super::{Config, Limits, PluginConfig, RestartPolicy};
 
@@ -85,8 +85,11 @@ impl PluginConfig {
                 "core_size": self.rlimits.core_size,
             },
             "cgroup": {"memory_max": self.cgroup.memory_max, "pids_max": self.cgroup.pids_max},
+            "sandbox": SandboxFile::from(self.sandbox).as_str(),
             "config": masked(&self.config),
             "manifest": self.manifest.is_some(),
+            "manifest_sha256": self.manifest_sha256,
+            "dev": {"build": command(&self.dev.build), "ignore": self.dev.ignore},
         })
     }
 }

@@ -82,6 +82,23 @@ fn each_mistake_is_named_with_its_line_and_what_would_be_right() {
             "cgroup = { memory_max = \"much\" }",
             "plugins.w.cgroup.memory_max: expected a size such as \"16MiB\" or a number of bytes, got the string \"much\"".into(),
         ),
+        (
+            "sandbox = \"readonly\"",
+            "plugins.w.sandbox: expected \"none\" or \"read_only\", got the string \"readonly\"".into(),
+        ),
+        (
+            "manifest_sha256 = \"12ab\"",
+            "plugins.w.manifest_sha256: expected 64 hexadecimal digits, the manifest sha256 that `plugd describe \
+             NAME` shows, got the string \"12ab\""
+                .into(),
+        ),
+        (
+            "dev = { build = \"make\" }",
+            "plugins.w.dev.build: expected a program and its arguments, such as [\"python3\", \"mailbox.py\"], \
+             got a string"
+                .into(),
+        ),
+        ("dev = { bild = [\"make\"] }", "unknown key plugins.w.dev.bild: did you mean build?".into()),
         ("restart = { polcy = \"never\" }", "unknown key plugins.w.restart.polcy: did you mean policy?".into()),
         (
             "restart = \"sometimes\"",
@@ -191,9 +208,12 @@ fn everything_that_can_be_said_of_a_plugin_is_taken_up() {
         idle_timeout = "10m"
         on_change = "manual"
         strict = true
+        manifest_sha256 = "0123456789ABCDEF0123456789abcdef0123456789abcdef0123456789abcdef"
         start_timeout_max = "10m"
         unkillable_timeout = "5s"
+        sandbox = "read_only"
         rlimits = { open_files = 64, address_space = "1GiB", cpu_time = "1m500ms" }
+        dev = { build = ["make", "it"], ignore = ["notes.db"] }
         [plugins.mailbox.cgroup]
         memory_max = "256MiB"
         pids_max = 20
@@ -233,6 +253,9 @@ fn everything_that_can_be_said_of_a_plugin_is_taken_up() {
     assert_eq!(plugin.rlimits, rlimits);
     assert_eq!(rlimits.core_size, Some(0), "no plugin dumps core unless it is told to");
     assert_eq!(plugin.cgroup, CgroupLimits { memory_max: Some(256 << 20), pids_max: Some(20) });
+    assert_eq!(plugin.sandbox, Sandbox::ReadOnly);
+    assert_eq!((plugin.dev.build.join(" "), plugin.dev.ignore.join(" ")), ("make it".into(), "notes.db".into()));
+    assert_eq!(plugin.manifest_sha256, Some("0123456789abcdef".repeat(4)));
     let manifest = json!({"version": "1.0.0", "operations": [], "protocol": 1, "name": "mailbox"});
     assert_eq!(plugin.manifest, Some(manifest));
 }
@@ -372,7 +395,8 @@ fn the_published_schema_is_the_files_own() {
         "limits": {"timeout": "5s", "call_depth": 3},
         "plugins": {"w": {"command": ["w"], "restart": "never", "timeout": "1m30s", "config": {"a": 1},
             "requires": {"auth": {"version": ">=1.0", "on_loss": "stop"}}, "env": {"A": "b", "C": false},
-            "frame_limit": "16MiB", "rlimits": {"core_size": 0}, "cgroup": {"pids_max": 9}}},
+            "frame_limit": "16MiB", "rlimits": {"core_size": 0}, "cgroup": {"pids_max": 9},
+            "sandbox": "read_only", "dev": {"build": ["make"]}}},
     });
     assert_eq!(contract.check_value(&right), Ok(()));
     for wrong in [

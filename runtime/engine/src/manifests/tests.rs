@@ -59,7 +59,7 @@ impl Place {
 
 async fn note(cache: &ManifestCache, quarantined: &[Quarantined]) {
     let manifest = RawValue::from_string(MANIFEST.to_owned()).unwrap();
-    cache.note(&PluginName::new("fp").unwrap(), manifest.into(), quarantined);
+    cache.note(&PluginName::new("fp").unwrap(), manifest.into(), quarantined, None);
     cache.flush().await;
 }
 
@@ -212,4 +212,50 @@ async fn a_plugin_that_is_gone_is_forgotten() {
     cache.flush().await;
     assert!(!place.kept().exists());
     assert!(cache.known(&place.plugin("")).unwrap().is_none());
+}
+
+/// Row D19.
+#[tokio::test]
+async fn d19_what_a_plugin_claimed_before_is_known_whatever_became_of_its_files() {
+    let place = Place::new();
+    let raw = |text: &str| -> Arc<RawValue> { RawValue::from_string(text.to_owned()).unwrap().into() };
+    let agreed = Agreed { manifest: raw("{\"as\":\"before\"}"), since: UnixMillis(7) };
+    let cache = place.next_start();
+    cache.known(&place.plugin("")).unwrap();
+    cache.note(&PluginName::new("fp").unwrap(), raw(MANIFEST), &[], Some(agreed.clone()));
+    cache.flush().await;
+    place.write("main.sh", "echo another one");
+
+    let cache = place.next_start();
+    let plugin = place.plugin("");
+    assert!(cache.known(&plugin).unwrap().is_none());
+    let (known, latest) = cache.changed_before(&plugin).unwrap();
+    assert!(known == agreed && latest.get() == MANIFEST);
+    assert_eq!(cache.agreed_before(&plugin).unwrap().get(), agreed.manifest.get());
+    assert_eq!(cache.declared_before(&plugin).unwrap().get(), MANIFEST);
+    let pinned = place.plugin(&format!("manifest_sha256 = \"{}\"", pin::digest(&latest)));
+    assert!(cache.changed_before(&pinned).is_none(), "the pin agrees to it");
+    let embedded = PluginConfig { source: Source::Embedded, ..plugin };
+    assert!(cache.agreed_before(&embedded).is_none(), "it is another one's");
+}
+
+/// Row D19.
+#[tokio::test]
+async fn d19_a_manifest_that_is_not_the_pinned_one_is_not_known() {
+    let place = Place::new();
+    place.describe().await;
+    let pinned = |digest: &str| place.plugin(&format!("manifest_sha256 = \"{digest}\""));
+    let manifest = RawValue::from_string(MANIFEST.to_owned()).unwrap();
+    let (own, other) = (pinned(&pin::digest(&manifest)), pinned(&"0".repeat(64)));
+    let cache = place.next_start();
+    assert!(cache.known(&own).unwrap().is_some() && cache.recall(&own).is_some());
+    assert!(cache.known(&other).unwrap().is_none() && cache.recall(&other).is_none());
+}
+
+#[tokio::test]
+async fn another_manifest_in_the_configuration_makes_what_is_kept_unknown() {
+    let place = Place::new();
+    place.describe().await;
+    let with = place.plugin("manifest = { version = \"1\", operations = [] }");
+    assert!(place.next_start().known(&with).unwrap().is_none());
 }

@@ -87,7 +87,7 @@ pub(crate) async fn run(
     let ReadResult { reference, pointer, offset, limit } = wanted;
     let caller = trail.request.caller.as_deref().map(ToOwned::to_owned);
     let caller = caller.filter(|_| matches!(trail.request.origin, Origin::Caller));
-    let params = ResultParams { reference, pointer, offset, limit, caller };
+    let params = ResultParams { reference, pointer, offset, limit, whole: false, caller };
     let report = trail.engine.result(params).await?;
     let data = to_raw_value(&report).map_err(|error| {
         CallError::new(ErrorKind::Internal, error.to_string()).outcome(Outcome::Completed)

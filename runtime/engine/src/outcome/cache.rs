@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use plugd_contract::canonical;
 use plugd_protocol::{CallId, OperationId, PluginName};
 use plugd_supervisor::driver::Answered;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 
-use super::canonical::canonical;
 use crate::registry::RegisteredOperation;
 
 /// So many answers are kept; beyond it, what was asked for longest ago goes.

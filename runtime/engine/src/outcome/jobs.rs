@@ -7,17 +7,17 @@ use std::time::Duration;
 use plugd_protocol::control::{Job, JobProgress, JobsParams, JobsReport, JobsWaitParams};
 use plugd_protocol::error::{ErrorKind, clip};
 use plugd_protocol::plugin::ProgressParams;
-use plugd_protocol::{CallError, CallId, CallResult, OperationId, Status};
-use plugd_store::NewJob;
+use plugd_protocol::{CallError, CallId, CallResult, OperationId, Outcome, Status};
+use plugd_store::{NewJob, StoreError};
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::record::begun;
-use super::recording::refused_by_store;
+use super::recording::{a_moment_more, refused_by_store, stored_by};
 use crate::call::{Ready, Trail, ended};
 use crate::config::Profile;
-use crate::engine::Engine;
+use crate::engine::{Engine, Opening};
 
 /// So many run at once; each is a task and holds its arguments.
 const RUNNING_MAX: usize = 1_000;
@@ -197,12 +197,8 @@ pub(crate) async fn begin(mut trail: Trail, ready: Ready) -> CallResult {
     // Written before anybody is told of it, so that a kill leaves no job without an end.
     let written = match engine.store() {
         Ok(store) => {
-            let put = store.put_job_with(&job, Some(begun(store, &trail)));
-            match trail.request.hard_deadline {
-                // What comes too late is written before its end is.
-                Some(ends) => timeout_at(ends.into(), put).await.is_ok_and(|written| written.is_ok()),
-                None => put.await.is_ok(),
-            }
+            // What comes too late is written before its end is.
+            trail.in_half_the_time(store.put_job_with(&job, Some(begun(store, &trail)))).await.is_ok()
         }
         Err(_) => false,
     };
@@ -219,6 +215,10 @@ pub(crate) async fn begin(mut trail: Trail, ready: Ready) -> CallResult {
     }
     // Kept whole; who asks for it gets its pages.
     trail.request.whole = true;
+    // What is opened for one call alone lasts no longer than whoever waits for it.
+    if engine.opening() == Opening::Everything {
+        ready.let_go();
+    }
     tokio::spawn(async move {
         let result = engine.run_ready(ready, &mut trail).await;
         let result = trail.close(result).await;
@@ -237,7 +237,8 @@ pub(crate) async fn handing_over(trail: &Trail) -> Result<(), CallError> {
     if *jobs.running.borrow() == 0 || !jobs.has_noted(&trail.call_id) {
         return Ok(());
     }
-    let handed_over = trail.engine.store()?.job_is_handed_over(&trail.call_id).await;
+    let store = trail.engine.store()?;
+    let handed_over = trail.in_time(store.job_is_handed_over(&trail.call_id)).await;
     handed_over
         .map_err(|error| refused_by_store(&error).hint("nothing was run: mend what `plugd doctor` names"))
 }
@@ -326,7 +327,7 @@ impl Engine {
         }
         let mut result = self.job_of_store(&call_id, profile.as_deref(), ends).await?;
         if !params.whole {
-            self.paged(&mut result).await;
+            self.paged(&mut result, a_moment_more(ends.into_std())).await;
         }
         Ok(result)
     }
@@ -359,7 +360,11 @@ impl Engine {
     ) -> Result<CallResult, CallError> {
         let store = self.store()?;
         loop {
-            let state = store.job(call_id).await.map_err(|error| refused_by_store(&error))?;
+            let state = stored_by(Some(a_moment_more(ends.into_std())), store.job(call_id)).await;
+            let state = state.map_err(|error| match error {
+                StoreError::Late => not_looked_up(call_id),
+                error => refused_by_store(&error),
+            })?;
             let Some(state) = state else { return Err(unknown(call_id)) };
             self.may_see(profile, &state.job.operation.to_string())?;
             if let Some(result) = state.result {
@@ -381,6 +386,14 @@ fn read(call_id: &CallId, result: &RawValue) -> Result<CallResult, CallError> {
     serde_json::from_str(result.get()).map_err(|error| {
         CallError::new(ErrorKind::UnknownResult, format!("the result of {call_id} cannot be read: {error}"))
     })
+}
+
+/// The error for a job that is not known here, while the record does not answer.
+fn not_looked_up(call_id: &CallId) -> CallError {
+    let message = format!("how the call {call_id} is could not be looked up in time");
+    CallError::new(ErrorKind::TimedOut, message)
+        .outcome(Outcome::Unknown)
+        .hint("the disk is slow, or another process holds the record: wait again with more time")
 }
 
 fn unknown(call_id: &CallId) -> CallError {

@@ -1,11 +1,11 @@
 //! What can be a key, by what its call is known again, and the errors about keys.
 
+use plugd_contract::canonical;
 use plugd_protocol::error::ErrorKind;
 use plugd_protocol::{CallError, CallId, Outcome};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
-use super::canonical::canonical;
 
 /// A key is at most so many bytes: it is a name, not a place for data.
 pub(super) const KEY_MAX_BYTES: usize = 256;

@@ -19,7 +19,7 @@ use tokio::time::{sleep, timeout_at};
 
 use super::keyed::{check, conflict, digest, kept_no_more, outcome_unknown, still_runs};
 use super::record::begun;
-use super::recording::{not_recorded, refused_by_store};
+use super::recording::{not_recorded, refused_by_store, stored_by};
 use super::retry::repeatable;
 use super::untold::{CameTo, Left, Untold};
 use crate::call::{Origin, Trail};
@@ -146,7 +146,8 @@ pub(crate) async fn begin(
         };
         let begun = match begun {
             // The store was not told that an earlier call is over. That did not run, or may run again.
-            Ok(KeyState::Running { call_id }) if claim.is_over(&call_id) => match claim.tell().await {
+            Ok(KeyState::Running { call_id }) if claim.is_over(&call_id) => match claim.tell(&patience).await
+            {
                 Ok(()) => continue,
                 Err(error) => Err(error),
             },
@@ -187,14 +188,15 @@ pub(crate) async fn answered(trail: &mut Trail, result: &CallResult) {
     if !claim.begun {
         // An answer from the cache is the answer to this key, too.
         let from_cache = result.status == Status::Ok && trail.answered_from.is_some();
-        claim.begun = from_cache && matches!(store.begin(&claim.call).await, Ok(KeyState::New));
+        let begun = async { trail.written_in_time(store.begin(&claim.call)).await };
+        claim.begun = from_cache && matches!(begun.await, Ok(KeyState::New));
         if !claim.begun {
             return;
         }
     }
     let written = match (claim.runs_anew_after(result), to_raw_value(result)) {
-        (false, Ok(json)) => store.answer(&claim.call, &json).await,
-        (true, _) | (_, Err(_)) => store.forget_key(&claim.call).await,
+        (false, Ok(json)) => trail.written_in_time(store.answer(&claim.call, &json)).await,
+        (true, _) | (_, Err(_)) => trail.written_in_time(store.forget_key(&claim.call)).await,
     };
     if let Err(error) = written {
         tracing::warn!(call_id = %claim.call.call_id, %error, "the answer to a key is not kept");
@@ -302,9 +304,10 @@ impl Claim {
     }
 
     /// Tells the store that the latest call with the key is over, after which it may run again.
-    async fn tell(&self) -> Result<(), CallError> {
+    async fn tell(&self, patience: &Patience) -> Result<(), CallError> {
         let (Some(store), Some(left)) = (&self.store, self.keys.left(&self.call)) else { return Ok(()) };
-        store.forget_key(&left.call).await.map_err(|error| refused_by_store(&error))
+        let told = stored_by(Some(patience.ends), store.forget_key(&left.call)).await;
+        told.map_err(|error| refused_by_store(&error))
     }
 
     /// What this engine alone may know of the key.
@@ -330,7 +333,7 @@ impl Claim {
             return Ok(Some(meant));
         }
         let Some(store) = &self.store else { return Ok(None) };
-        match store.key(&self.call).await {
+        match stored_by(Some(patience.ends), store.key(&self.call)).await {
             Ok(state) => self.meaning(state, patience).await,
             // Whether it can be done without is decided before it runs.
             Err(error) => {
@@ -363,7 +366,11 @@ impl Claim {
             }
             sleep(OTHER_PROCESS_EVERY).await;
             let Some(store) = &self.store else { return Ok(None) };
-            state = store.key(&self.call).await.map_err(|error| refused_by_store(&error))?;
+            state = match stored_by(Some(patience.ends), store.key(&self.call)).await {
+                // Nothing else is known of it.
+                Err(StoreError::Late) => state,
+                looked => looked.map_err(|error| refused_by_store(&error))?,
+            };
         }
     }
 }

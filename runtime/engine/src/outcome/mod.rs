@@ -2,7 +2,6 @@
 
 pub(crate) mod builtin;
 pub(crate) mod cache;
-mod canonical;
 pub(crate) mod jobs;
 mod keyed;
 pub(crate) mod keys;

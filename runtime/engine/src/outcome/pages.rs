@@ -35,49 +35,69 @@ pub(super) fn first(data: &RawValue, limit: usize) -> Cut {
 
 /// At most `count_max` items or characters of data from `offset` on, and no more than `limit` bytes.
 pub(super) fn page(data: &RawValue, offset: u64, count_max: Option<u64>, limit: usize) -> Cut {
-    match items(data, limit) {
-        Some(items) => {
-            let (text, count) = page_of_items(&items, offset, count_max, limit);
-            let total = items.len() as u64;
-            Cut { data: text, unit: PageUnit::Items, offset, count, total, pointer: None }
+    match page_of_items(data, offset, count_max, limit) {
+        Some(Items { data: cut, count, total }) => {
+            // All of it is as it was written.
+            let data = if count == total && data.get().len() <= limit { data.to_owned() } else { cut };
+            Cut { data, unit: PageUnit::Items, offset, count, total, pointer: None }
         }
         None => page_of_text(data, offset, count_max, limit),
     }
 }
 
-/// The items of an array each of which fits a page.
-fn items(data: &RawValue, limit: usize) -> Option<Vec<&RawValue>> {
+/// Some of the items of an array.
+struct Items {
+    data: Box<RawValue>,
+    count: u64,
+    /// How many there are.
+    total: u64,
+}
+
+/// Some of the items of an array each of which fits a page; only those are held.
+fn page_of_items(data: &RawValue, offset: u64, count_max: Option<u64>, limit: usize) -> Option<Items> {
     if !data.get().starts_with('[') {
         return None;
     }
-    let items: Vec<&RawValue> = serde_json::from_str(data.get()).ok()?;
-    let fits = |item: &&RawValue| item.get().len() + "[]".len() <= limit;
-    items.iter().all(fits).then_some(items)
+    let page = Page { offset, count_max: count_max.unwrap_or(u64::MAX), limit };
+    serde_json::Deserializer::from_str(data.get()).deserialize_seq(page).ok()?
 }
 
-fn page_of_items(
-    items: &[&RawValue],
+/// Which items of an array.
+struct Page {
     offset: u64,
-    count_max: Option<u64>,
+    count_max: u64,
     limit: usize,
-) -> (Box<RawValue>, u64) {
-    let skipped = usize::try_from(offset).unwrap_or(usize::MAX);
-    let count_max = count_max.and_then(|count| usize::try_from(count).ok()).unwrap_or(usize::MAX);
-    let mut text = "[".to_owned();
-    let mut count = 0;
-    for item in items.iter().skip(skipped).take(count_max) {
-        let comma = usize::from(count > 0);
-        if text.len() + comma + item.get().len() + "]".len() > limit {
-            break;
-        }
-        if count > 0 {
-            text.push(',');
-        }
-        text.push_str(item.get());
-        count += 1;
+}
+
+impl<'de> Visitor<'de> for Page {
+    /// None where an item is too long for a page.
+    type Value = Option<Items>;
+
+    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("an array")
     }
-    text.push(']');
-    (raw(text), count)
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Self::Value, A::Error> {
+        let mut text = "[".to_owned();
+        let (mut total, mut count, mut full, mut fits) = (0, 0, false, true);
+        while let Some(item) = array.next_element::<&RawValue>()? {
+            let item = item.get();
+            fits &= item.len() + "[]".len() <= self.limit;
+            total += 1;
+            if !fits || full || total <= self.offset {
+                continue;
+            }
+            let comma = usize::from(count > 0);
+            full = count == self.count_max || text.len() + comma + item.len() + "]".len() > self.limit;
+            if !full {
+                text.push_str(if count > 0 { "," } else { "" });
+                text.push_str(item);
+                count += 1;
+            }
+        }
+        text.push(']');
+        Ok(fits.then(|| Items { data: raw(text), count, total }))
+    }
 }
 
 /// A piece of the JSON text as a string; the value itself where the piece is all of it.
@@ -126,8 +146,7 @@ fn largest_array(data: &RawValue, limit: usize) -> Option<Cut> {
     if twice || rest > limit / 2 {
         return None;
     }
-    let items = items(array, limit - rest)?;
-    let (text, count) = page_of_items(&items, 0, None, limit - rest);
+    let Items { data: text, count, total } = page_of_items(array, 0, None, limit - rest)?;
     // The member is a part of the whole text, at the place that its address tells.
     let start = (array.get().as_ptr() as usize).checked_sub(whole.as_ptr() as usize)?;
     let end = start + array.get().len();
@@ -137,7 +156,7 @@ fn largest_array(data: &RawValue, limit: usize) -> Option<Cut> {
         unit: PageUnit::Items,
         offset: 0,
         count,
-        total: items.len() as u64,
+        total,
         pointer: Some(format!("/{}", key.replace('~', "~0").replace('/', "~1"))),
     })
 }
@@ -322,6 +341,8 @@ mod tests {
         assert_eq!((small.data.get(), small.next()), (r#"{"a":1}"#, None), "what fits is the value itself");
         let beyond = page(&json("[1,2]"), 7, None, 300);
         assert_eq!((beyond.data.get(), beyond.count, beyond.next()), ("[]", 0, None));
+        let all = page(&json("[1,  2]"), 0, None, 300);
+        assert_eq!((all.data.get(), all.count, all.next()), ("[1,  2]", 2, None));
         let part = page(&json("[1,2,3]"), 1, Some(1), 300);
         assert_eq!((part.data.get(), part.next()), ("[2]", Some(2)));
     }

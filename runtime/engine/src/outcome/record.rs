@@ -28,8 +28,12 @@ const CALLS_LISTED_MAX: u32 = 1_000;
 /// Records a call that has ended; waits for room while more calls end than can be written.
 pub(crate) async fn note(trail: &Trail, result: &CallResult) {
     if let Some(store) = trail.engine.shared().recording.store() {
+        let row = row(store, trail, result);
         // What is dropped is counted, and `status` says so.
-        let _counted = store.record(row(store, trail, result)).await;
+        let _counted = match trail.written_until() {
+            Some(until) => store.record_until(row, until).await,
+            None => store.record(row).await,
+        };
     }
 }
 
@@ -41,8 +45,11 @@ pub(crate) async fn note_begun(trail: &Trail) {
     let message = "it was agreed to and handed over, and how it ended is not recorded: it may run still";
     let mut result = ended(Status::Error);
     result.error = Some(CallError::new(ErrorKind::OutcomeUnknown, message).outcome(Outcome::Unknown));
-    let _counted = store.record(row(store, trail, &result)).await;
-    let _said_by_its_health = store.flush().await;
+    let written = async {
+        let _counted = store.record(row(store, trail, &result)).await;
+        store.flush().await
+    };
+    let _said_by_its_health = trail.in_half_the_time(written).await;
 }
 
 /// The row of a call that is about to run, for what must be on the disk before it does. The

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use plugd_protocol::error::ErrorKind;
 use plugd_protocol::{CallError, Outcome};
 use plugd_store::{Retention, Store, StoreError};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout, timeout_at};
 
 use crate::engine::Engine;
 
@@ -17,8 +17,15 @@ const FILE: &str = "plugd.db";
 /// Why an operator's wish that nothing be recorded leaves nothing to do.
 const SWITCHED_OFF: &str = "switched off with enabled = false in [record] of plugd.toml";
 
+/// Why there is no store where it was not waited for.
+const NOT_OPEN_YET: &str = "it is not open yet: the disk is slow, or another process holds it";
+
 /// How often it is tried again to open a store that could not be.
 const TRIED_EVERY: Duration = Duration::from_secs(3);
+
+/// What is over waits so much longer for its end to be written down: a disk that works has done it by
+/// then, and nobody notices.
+const WRITTEN_WITHIN: Duration = Duration::from_millis(200);
 
 /// What is kept of calls, where anything can be.
 pub(crate) struct Recording(Arc<Slot>);
@@ -58,13 +65,25 @@ impl Slot {
 }
 
 impl Recording {
-    /// Opens the store; without it calls go on, unrecorded, and it is tried again.
-    pub(crate) async fn open(state_dir: &Path, keep: Option<Retention>) -> Recording {
+    /// Opens the store, which is waited for as long as that; without it calls go on, unrecorded, and it
+    /// is tried again.
+    pub(crate) async fn open(
+        state_dir: &Path,
+        keep: Option<Retention>,
+        within: Option<Duration>,
+    ) -> Recording {
         let Some(keep) = keep else { return Recording(Arc::new(Slot::empty(SWITCHED_OFF.to_owned()))) };
         let path = state_dir.join(FILE);
         let slot = Arc::new(Slot::empty(String::new()));
-        if !try_to_fill(&slot, &path, keep).await {
-            tokio::spawn(fill_later(Arc::downgrade(&slot), path, keep));
+        let (filling, weak) = (Arc::clone(&slot), Arc::downgrade(&slot));
+        let filled = tokio::spawn(async move {
+            if !try_to_fill(&filling, &path, keep).await {
+                drop(filling);
+                tokio::spawn(fill_later(weak, path, keep));
+            }
+        });
+        if timeout(within.unwrap_or(Duration::MAX), filled).await.is_err() {
+            slot.failed(NOT_OPEN_YET.to_owned());
         }
         Recording(slot)
     }
@@ -132,6 +151,22 @@ impl Engine {
     }
 }
 
+/// What the store does, where it is done by then; [`StoreError::Late`] otherwise.
+pub(crate) async fn stored_by<T>(
+    until: Option<Instant>,
+    stored: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    match until {
+        Some(until) => timeout_at(until.into(), stored).await.unwrap_or(Err(StoreError::Late)),
+        None => stored.await,
+    }
+}
+
+/// The end of a wait that was to end then, for what is to be written down after it.
+pub(crate) fn a_moment_more(ends: Instant) -> Instant {
+    ends.max(Instant::now() + WRITTEN_WITHIN)
+}
+
 /// The error for what cannot be done without the store.
 pub(crate) fn not_recorded(reason: &str) -> CallError {
     CallError::new(ErrorKind::NotRecorded, format!("nothing is recorded: {reason}"))
@@ -157,7 +192,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         // What nobody can open as a file stands for a disk that takes nothing.
         std::fs::create_dir(folder.path().join(FILE)).expect("made");
-        let recording = Recording::open(folder.path(), Some(Retention::default())).await;
+        let recording = Recording::open(folder.path(), Some(Retention::default()), None).await;
         assert!(recording.store().is_none());
         assert!(recording.off().is_some_and(|reason| reason.contains(FILE)), "{:?}", recording.off());
         std::fs::remove_dir(folder.path().join(FILE)).expect("removed");
@@ -171,7 +206,7 @@ mod tests {
     #[tokio::test]
     async fn a_record_that_is_switched_off_is_not_tried() {
         let folder = tempfile::tempdir().expect("a folder");
-        let recording = Recording::open(folder.path(), None).await;
+        let recording = Recording::open(folder.path(), None, None).await;
         assert_eq!(recording.off().as_deref(), Some(SWITCHED_OFF));
         assert!(!folder.path().join(FILE).exists());
     }

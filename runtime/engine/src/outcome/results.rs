@@ -1,5 +1,7 @@
 //! What a plugin gave, checked and in the shape that callers get: a summary, and pages where it is large.
 
+use std::time::Instant;
+
 use plugd_protocol::control::{ResultParams, ResultReport};
 use plugd_protocol::error::ErrorKind;
 use plugd_protocol::result::{NextAction, Page};
@@ -8,7 +10,7 @@ use plugd_store::WHOLE_MAX;
 use serde_json::value::RawValue;
 
 use super::pages::{self, Cut};
-use super::recording::refused_by_store;
+use super::recording::{refused_by_store, stored_by};
 use super::summary;
 use crate::call::{Origin, Trail, in_words};
 use crate::engine::Engine;
@@ -19,6 +21,9 @@ const RESULT_LIMIT_DEFAULT: usize = 64 * 1024;
 
 /// A page is never smaller than this, whatever is declared: it would hold next to nothing.
 const RESULT_LIMIT_LEAST: usize = plugd_protocol::manifest::RESULT_LIMIT_MIN as usize;
+
+/// An answer holds so much of a result that is wanted whole: whoever asks takes that, however configured.
+const ANSWER_MAX: usize = plugd_protocol::frame::DEFAULT_FRAME_LIMIT;
 
 /// So many suggestions of a plugin are handed on.
 const NEXT_ACTIONS_MAX: usize = 20;
@@ -112,13 +117,15 @@ pub(crate) async fn shape(trail: &Trail, result: &mut CallResult) {
     };
     if !whole {
         let limit = limit_of(operation);
-        give_first_page(&trail.engine, &operation.id, limit, result).await;
+        give_first_page(&trail.engine, &operation.id, limit, trail.written_until(), result).await;
     } else if trail.request.key.is_some()
         && data.get().len() > WHOLE_MAX
         && let Ok(store) = trail.engine.store()
     {
         // Its row holds the beginning alone. The caller has all of it now: that is not held up by a disk.
-        let _best_effort = store.keep_result(&trail.call_id, &operation.id.to_string(), data).await;
+        let id = operation.id.to_string();
+        let kept = store.keep_result(&trail.call_id, &id, data);
+        let _best_effort = stored_by(trail.written_until(), kept).await;
     }
 }
 
@@ -128,15 +135,23 @@ pub(crate) fn limit_of(operation: &RegisteredOperation) -> usize {
     declared.map_or(RESULT_LIMIT_DEFAULT, |limit| limit.max(RESULT_LIMIT_LEAST))
 }
 
-/// Keeps large data and leaves its first page; where it cannot be kept it is given whole.
-async fn give_first_page(engine: &Engine, operation: &OperationId, limit: usize, result: &mut CallResult) {
+/// Keeps large data and leaves its first page; where it cannot be kept until then it is given whole.
+async fn give_first_page(
+    engine: &Engine,
+    operation: &OperationId,
+    limit: usize,
+    until: Option<Instant>,
+    result: &mut CallResult,
+) {
     let (Some(data), Some(call_id)) = (&result.data, &result.meta.call_id) else { return };
     if data.get().len() <= limit {
         return;
     }
     let kept = match engine.store() {
         Ok(store) => {
-            store.keep_result(call_id, &operation.to_string(), data).await.map_err(|error| error.to_string())
+            let operation = operation.to_string();
+            let kept = store.keep_result(call_id, &operation, data);
+            stored_by(until, kept).await.map_err(|error| error.to_string())
         }
         Err(error) => Err(error.message),
     };
@@ -169,7 +184,7 @@ impl Engine {
     /// 1009 where it is kept no more, or where the pointer leads nowhere in it; 7004 or 7005 for a
     /// result of what the caller may not call.
     pub async fn result(&self, params: ResultParams) -> Result<ResultReport, CallError> {
-        let ResultParams { reference, pointer, offset, limit, caller } = params;
+        let ResultParams { reference, pointer, offset, limit, whole, caller } = params;
         let profile = self.profile(caller.as_deref())?;
         if limit == Some(0) {
             let error = CallError::new(ErrorKind::MalformedRequest, "limit: expected at least 1, got 0");
@@ -182,9 +197,13 @@ impl Engine {
             CallError::new(ErrorKind::UnknownResult, why)
                 .hint(format!("`plugd result {reference}` shows what there is"))
         })?;
-        let limit_bytes =
-            self.shared().registry.snapshot().operation(&operation).map(|operation| limit_of(operation));
-        let cut = pages::page(part, offset.unwrap_or(0), limit, limit_bytes.unwrap_or(RESULT_LIMIT_DEFAULT));
+        let page_bytes = || {
+            let snapshot = self.shared().registry.snapshot();
+            snapshot.operation(&operation).map_or(RESULT_LIMIT_DEFAULT, |operation| limit_of(operation))
+        };
+        // Whoever reads all of it has it loaded and looked through once, and not for each page.
+        let limit_bytes = if whole { ANSWER_MAX } else { page_bytes() };
+        let cut = pages::page(part, offset.unwrap_or(0), limit, limit_bytes);
         let page = Page { pointer, ..page_of(&cut, &reference, part) };
         Ok(ResultReport { call_id: reference, operation, data: cut.data, page })
     }
@@ -231,13 +250,13 @@ impl Engine {
     }
 
     /// Pages the result of a job, which was kept whole.
-    pub(super) async fn paged(&self, result: &mut CallResult) {
+    pub(super) async fn paged(&self, result: &mut CallResult, until: Instant) {
         let Some(operation) = result.meta.operation.clone().filter(|_| result.status == Status::Ok) else {
             return;
         };
         let registered = self.shared().registry.snapshot().operation(&operation.to_string()).cloned();
         let limit = registered.as_deref().map_or(RESULT_LIMIT_DEFAULT, limit_of);
-        give_first_page(self, &operation, limit, result).await;
+        give_first_page(self, &operation, limit, Some(until), result).await;
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use plugd_protocol::control::{AnsweredFrom, CallsParams, CallsShowParams, Stage, StageTime, UnixMillis};
 use plugd_protocol::error::ErrorKind;
@@ -270,6 +271,32 @@ async fn a_full_queue_makes_callers_wait_and_loses_nothing() {
     let stats = store.stats(&Default::default()).await.expect("readable");
     assert_eq!(stats[0].count, 1_600);
     assert_eq!(store.health().dropped, 0);
+}
+
+#[tokio::test]
+async fn a_row_that_finds_no_room_in_its_time_is_dropped_and_counted() {
+    let place = Place::new();
+    let store = place.open();
+    store.flush().await.expect("written");
+    let other = rusqlite::Connection::open(place.path()).expect("opened");
+    other.execute_batch("BEGIN IMMEDIATE").expect("nobody writes");
+    let large = || {
+        let mut row = row("a.b");
+        row.given = Some("g".repeat(GIVEN_MAX).into());
+        row
+    };
+    // The first batch is with the thread, which cannot write it; the others fill the queue.
+    while store.record_now(large()) == Recorded::Queued {}
+    let before = store.health().dropped;
+    let began = Instant::now();
+    let until = began + Duration::from_millis(100);
+    assert_eq!(store.record_until(large(), until).await, Recorded::Dropped);
+    assert!((100..900).contains(&began.elapsed().as_millis()), "{:?}", began.elapsed());
+    assert_eq!(store.health().dropped, before + 1);
+    other.execute_batch("COMMIT").expect("committed");
+    store.flush().await.expect("written");
+    let until = Instant::now() + Duration::from_secs(20);
+    assert_eq!(store.record_until(large(), until).await, Recorded::Queued);
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use plugd_protocol::control::UnixMillis;
 use plugd_store::{Retention, Store, TokenState, WHOLE_MAX};
+use rusqlite::Connection;
 
 use crate::{Place, id_at, keyed, now, raw, row};
 
@@ -28,6 +29,30 @@ async fn of_all_who_take_a_token_one_gets_it() {
     assert_eq!(states.iter().filter(|state| matches!(state, TokenState::Open { .. })).count(), 1);
     let decided = |state: &&TokenState| matches!(state, TokenState::Decided(how) if how == "answered");
     assert_eq!(states.iter().filter(decided).count(), 19);
+}
+
+/// Whoever gives up waiting has no token, and neither has anybody who comes later.
+#[tokio::test]
+async fn a_token_that_was_not_waited_for_is_worth_nothing() {
+    let place = Place::new();
+    let store = place.open();
+    store.flush().await.expect("written");
+    let other = Connection::open(place.path()).expect("opened");
+    other.execute_batch("BEGIN IMMEDIATE").expect("nobody writes");
+    let (secret, expires) = (raw("\"GEHEIM\""), in_an_hour());
+    let put = tokio::time::timeout(Duration::from_millis(100), store.put_token("t", &secret, expires));
+    assert!(put.await.is_err(), "another one writes");
+    other.execute_batch("COMMIT").expect("committed");
+    drop(other);
+    store.flush().await.expect("written");
+    assert!(matches!(store.token("t").await.expect("readable"), TokenState::Unknown));
+    assert!(matches!(store.take_token("t", "answered").await.expect("written"), TokenState::Unknown));
+    store.close().await;
+    assert!(!has(&bytes_of(&place), "GEHEIM"));
+    // One that was waited for is there, however long ago it was asked for.
+    let store = place.open();
+    store.put_token("t", &secret, expires).await.expect("written");
+    assert!(matches!(store.token("t").await.expect("readable"), TokenState::Open { .. }));
 }
 
 #[tokio::test]

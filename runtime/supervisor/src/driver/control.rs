@@ -384,7 +384,7 @@ impl Control {
         let (commands, run_commands) = mpsc::channel(RUN_COMMANDS);
         // As many calls as there can be lanes: a call with a lane always finds room.
         let (calls, run_calls) = mpsc::channel(CONCURRENCY_MAX as usize);
-        let door = Arc::new(RunDoor::new(generation, calls, candidate));
+        let door = Arc::new(RunDoor::new(generation, settings.launch.sandbox, calls, candidate));
         let parts = RunParts {
             plugin,
             generation,

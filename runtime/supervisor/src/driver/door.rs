@@ -19,6 +19,7 @@ use super::control::Command;
 use super::deadline::Deadline;
 use super::exit::ExitRecord;
 use super::host::{Lineage, Standing};
+use crate::launcher::Sandbox;
 use crate::machine::{Generation, StopReason};
 
 /// One plugin, as its callers see it.
@@ -45,6 +46,8 @@ pub(crate) enum Availability {
 #[derive(Debug)]
 pub(crate) struct RunDoor {
     pub(crate) generation: Generation,
+    /// What its process is kept from.
+    pub(crate) sandbox: Sandbox,
     /// A permit a lane; none before the plugin is ready.
     pub(crate) lanes: Arc<Semaphore>,
     pub(crate) calls: mpsc::Sender<RunCall>,
@@ -215,9 +218,15 @@ pub struct Heard {
 }
 
 impl RunDoor {
-    pub(crate) fn new(generation: Generation, calls: mpsc::Sender<RunCall>, candidate: bool) -> RunDoor {
+    pub(crate) fn new(
+        generation: Generation,
+        sandbox: Sandbox,
+        calls: mpsc::Sender<RunCall>,
+        candidate: bool,
+    ) -> RunDoor {
         RunDoor {
             generation,
+            sandbox,
             lanes: Arc::new(Semaphore::new(0)),
             calls,
             abandoned: Notify::new(),
@@ -299,6 +308,11 @@ impl Lease {
     /// Which run it is.
     pub fn generation(&self) -> Generation {
         self.run.generation
+    }
+
+    /// What its process is kept from; a run that is up is held to that.
+    pub fn sandbox(&self) -> Sandbox {
+        self.run.sandbox
     }
 
     /// Hands the call over and waits for its end.

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use super::door::{RunCall, RunFailure};
 use super::exit::{self, ExitRecord};
-use super::launch::{self, NotSpawned, Process};
+use super::launch::{NotSpawned, Process};
 use super::log_lines::{text_of, unix_now};
 use super::reading::Streams;
 use super::run::Run;
@@ -90,11 +90,8 @@ impl Run {
         }
         self.door.in_flight.store(0, Ordering::Relaxed);
         // What described itself was launched, whatever it says.
-        match self.not_launched.filter(|_| !self.described) {
-            Some(errno) => {
-                let NotSpawned { reason, passing } = launch::not_launched(&self.settings.launch, errno);
-                self.report(Fact::NotSpawned { reason, passing });
-            }
+        match self.not_launched.take().filter(|_| !self.described) {
+            Some(NotSpawned { reason, passing }) => self.report(Fact::NotSpawned { reason, passing }),
             None => {
                 self.report(Fact::Exited(exit));
                 if let Some(report) = self.seen.last_mut() {

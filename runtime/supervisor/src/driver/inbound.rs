@@ -15,10 +15,11 @@ use super::deadline::Deadline;
 use super::door::{Answered, RunCall, RunFailure};
 use super::host::RunEvent;
 use super::in_flight::{Call, Deadlines, Holds, Stall};
+use super::launch::{self, NotSpawned};
 use super::log_lines::text_of;
 use super::run::Run;
 use super::setup::Setup;
-use crate::launcher;
+use crate::launcher::{self, Failed};
 use crate::machine::Fact;
 
 /// So many lines in a row that are no messages are a violation.
@@ -123,10 +124,7 @@ impl Run {
         let params = params.map_or("{}", RawValue::get);
         match name {
             method::LOG => match serde_json::from_str::<LogParams<'_>>(params) {
-                Ok(log) => {
-                    let text = text_of(log.message.as_bytes());
-                    self.log(LogStream::Log, log.level, log.call_id, text);
-                }
+                Ok(log) => self.log_said(log),
                 Err(error) => self.unreadable(name, &error),
             },
             method::PROGRESS => match serde_json::from_str::<ProgressParams<'_>>(params) {
@@ -153,7 +151,11 @@ impl Run {
     /// Takes what the launcher says before the plugin's own program runs.
     fn read_launcher(&mut self, name: &str, params: &str) {
         if name == launcher::FAILED {
-            self.not_launched = serde_json::from_str(params).ok().map(|launcher::Failed { errno }| errno);
+            let launch = &self.settings.launch;
+            self.not_launched = serde_json::from_str(params).ok().map(|failed| match failed {
+                Failed::Errno(errno) => launch::not_launched(launch, errno),
+                Failed::Sandbox(why) => NotSpawned::unconfined(launch.sandbox, &why),
+            });
         } else if let Ok(launcher::Note { what, why }) = serde_json::from_str(params) {
             self.door.let_go(what, why);
         }

@@ -17,12 +17,12 @@ use tokio::sync::oneshot;
 
 use super::burial::{self, Burial};
 use super::limits::{CgroupLimits, Rlimits};
-pub use super::not_spawned::{NotSpawned, not_launched, not_on_path};
+pub use super::not_spawned::{NotSpawned, command_line, not_launched, not_on_path};
 pub use super::process::{Ended, Pipes, Process};
 use super::procfs;
 use super::records::Records;
 use super::spawner::{Job, Workshop};
-use crate::launcher;
+use crate::launcher::{self, Sandbox};
 use crate::machine::Generation;
 
 /// Jobs waiting for the thread; more than this many callers wait for their turn.
@@ -46,6 +46,10 @@ pub struct Launch {
     pub rlimits: Rlimits,
     /// What it is held to together with all it starts.
     pub cgroup: CgroupLimits,
+    /// What it is kept from, with all it starts; where that cannot be, there is no process.
+    pub sandbox: Sandbox,
+    /// The command that makes the program, to be named where that is not there; nothing is done with it.
+    pub build: Vec<String>,
 }
 
 impl std::fmt::Debug for Launch {
@@ -60,6 +64,8 @@ impl std::fmt::Debug for Launch {
             .field("env", &names)
             .field("rlimits", &self.rlimits)
             .field("cgroup", &self.cgroup)
+            .field("sandbox", &self.sandbox)
+            .field("build", &self.build)
             .finish()
     }
 }

@@ -58,6 +58,9 @@ pub struct CgroupLimits {
     pub pids_max: Option<u64>,
 }
 
+/// As what a sandbox is among what a process is held to; how is its name.
+pub(super) const SANDBOX: &str = "sandbox";
+
 /// What a process is held to, and what it should be held to and is not.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Held {

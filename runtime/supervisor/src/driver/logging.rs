@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use plugd_protocol::CallId;
 use plugd_protocol::control::{LogEntry, LogStream};
-use plugd_protocol::plugin::LogLevel;
+use plugd_protocol::plugin::{LogLevel, LogParams};
 
-use super::log_lines::{Spend, unix_now};
+use super::log_lines::{Spend, text_of, unix_now};
 use super::run::Run;
 
 impl Run {
@@ -22,12 +22,21 @@ impl Run {
     pub(super) fn log_admitted_in_call(&mut self, stream: LogStream, level: LogLevel, text: String) {
         let one_lane = self.door.concurrency.load(Ordering::Relaxed) == 1;
         let call_id = if one_lane { self.calls.only().map(|call| call.call_id.clone()) } else { None };
-        self.hand_over(stream, level, call_id, text);
+        self.hand_over(stream, level, call_id, None, text);
+    }
+
+    /// Logs what the plugin says in a `log` notification.
+    pub(super) fn log_said(&mut self, said: LogParams<'_>) {
+        if self.may_log() {
+            let text = text_of(said.message.as_bytes());
+            let trace = said.trace_id.filter(|id| is_trace_id(id)).map(Into::into);
+            self.hand_over(LogStream::Log, said.level, said.call_id, trace, text);
+        }
     }
 
     pub(super) fn log(&mut self, stream: LogStream, level: LogLevel, call_id: Option<CallId>, text: String) {
         if self.may_log() {
-            self.hand_over(stream, level, call_id, text);
+            self.hand_over(stream, level, call_id, None, text);
         }
     }
 
@@ -36,12 +45,20 @@ impl Run {
         let spent = self.budget.spend(Instant::now());
         if let Spend::LogAfterGap(count) = spent {
             let text = format!("{count} lines were not logged: more than 1,000 a second");
-            self.hand_over(LogStream::Runtime, LogLevel::Warn, None, text);
+            self.hand_over(LogStream::Runtime, LogLevel::Warn, None, None, text);
         }
         spent != Spend::Suppress
     }
 
-    fn hand_over(&mut self, stream: LogStream, level: LogLevel, call_id: Option<CallId>, text: String) {
+    /// Gives a line to the host; of a call that is over only the plugin may still know the trace.
+    fn hand_over(
+        &mut self,
+        stream: LogStream,
+        level: LogLevel,
+        call_id: Option<CallId>,
+        said_trace: Option<String>,
+        text: String,
+    ) {
         let call = call_id.as_ref().and_then(|call_id| self.calls.by_call_id(call_id));
         let (session_id, trace_id) = call.map_or((None, None), |call| {
             (call.session.as_deref().map(str::to_owned), call.traceparent.as_deref().and_then(trace_id))
@@ -54,7 +71,7 @@ impl Run {
             level,
             call_id,
             session_id,
-            trace_id,
+            trace_id: trace_id.or(said_trace),
             text,
         });
     }
@@ -68,7 +85,11 @@ impl Run {
 /// The trace of a W3C `traceparent`: its second field.
 fn trace_id(traceparent: &str) -> Option<String> {
     let id = traceparent.split('-').nth(1)?;
-    (id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit())).then(|| id.to_owned())
+    is_trace_id(id).then(|| id.to_owned())
+}
+
+fn is_trace_id(id: &str) -> bool {
+    id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 #[cfg(test)]

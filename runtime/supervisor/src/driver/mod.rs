@@ -50,8 +50,10 @@ pub use door::{Answered, CallRequest, Heard, Lease, NotAdmitted, Patience, RunFa
 pub use exit::ExitRecord;
 pub use host::{Accepted, Host, HostAsk, HostCall, HostReply, Lineage, RunEvent, Standing};
 pub use launch::{
-    Ended, Hosting, Launch, NotSpawned, Pipes, Process, RunMark, Spawner, not_launched, not_on_path,
+    Ended, Hosting, Launch, NotSpawned, Pipes, Process, RunMark, Spawner, command_line, not_launched,
+    not_on_path,
 };
 pub use limits::{CgroupLimits, Rlimits};
 pub use log_lines::unix_now;
+pub use plugd_launcher::Sandbox;
 pub use plugins::{Gone, GraphView, LiveSettings, PluginSpec, PluginView, Plugins, RunSettings};

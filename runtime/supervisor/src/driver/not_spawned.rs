@@ -4,7 +4,10 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
+use plugd_protocol::error::{MESSAGE_MAX_CHARS, clip};
+
 use super::launch::Launch;
+use crate::launcher::Sandbox;
 
 /// Why there is no process.
 #[derive(Debug)]
@@ -21,9 +24,20 @@ pub fn not_launched(launch: &Launch, errno: i32) -> NotSpawned {
 }
 
 impl NotSpawned {
+    /// What was to be confined is not run unconfined.
+    pub(super) fn unconfined(sandbox: Sandbox, why: &str) -> NotSpawned {
+        // A plugin that says it in the launcher's stead may say any amount.
+        NotSpawned { reason: clip(unenforced(sandbox, why), MESSAGE_MAX_CHARS), passing: false }
+    }
+
     pub(super) fn because(error: &io::Error, launch: &Launch) -> NotSpawned {
         NotSpawned { reason: explain(error, launch), passing: is_shortage(error) }
     }
+}
+
+/// Why a sandbox that is configured cannot be had.
+pub(super) fn unenforced(sandbox: Sandbox, why: &str) -> String {
+    format!("sandbox = \"{}\" cannot be enforced, and it is not run without: {why}", sandbox.as_str())
 }
 
 /// Whether the machine is short of descriptors, processes or memory, which passes.
@@ -55,6 +69,9 @@ fn explain(error: &io::Error, launch: &Launch) -> String {
                     "{program} cannot be executed here: its loader is missing (another architecture or libc?)"
                 )
             }
+            None if !launch.build.is_empty() => {
+                format!("{program} not found; build it first: {}", command_line(&launch.build))
+            }
             None => format!("{program} not found"),
         },
         io::ErrorKind::PermissionDenied if launch.program.is_dir() => format!("{program} is a folder"),
@@ -66,6 +83,19 @@ fn explain(error: &io::Error, launch: &Launch) -> String {
             format!("{program} is no program for this machine, or a script without a #! line")
         }
         _ => format!("{program} cannot be started: {error}"),
+    }
+}
+
+/// Words as a shell takes them.
+pub fn command_line(words: &[String]) -> String {
+    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:=@%+,".contains(&byte);
+    match !word.is_empty() && word.bytes().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
     }
 }
 
@@ -83,4 +113,15 @@ fn interpreter(program: &Path) -> Option<String> {
     let line = String::from_utf8(line).ok()?;
     let interpreter = line.strip_prefix("#!")?.split_whitespace().next()?.to_owned();
     (!Path::new(&interpreter).exists()).then_some(interpreter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_quoted_where_a_shell_would_take_it_apart() {
+        let words = ["/a/plugd.toml", "it's here", ""].map(str::to_owned);
+        assert_eq!(command_line(&words), "/a/plugd.toml 'it'\\''s here' ''");
+    }
 }

@@ -16,6 +16,8 @@ use super::door::{Door, Lease, NotAdmitted, Patience};
 use super::exit::ExitRecord;
 use super::host::Host;
 use super::launch::{Hosting, Launch, Spawner};
+use super::limits::SANDBOX;
+use crate::launcher::Sandbox;
 use crate::machine::{Spec, View};
 
 /// Commands waiting for the control task; a sender waits when it is full.
@@ -97,6 +99,13 @@ pub struct PluginView {
     pub enforced: BTreeMap<String, String>,
     /// What it should be held to and is not, as what and why.
     pub not_enforced: BTreeMap<String, String>,
+}
+
+impl PluginView {
+    /// Whether its current run is held to changing no file.
+    pub fn is_read_only(&self) -> bool {
+        self.enforced.get(SANDBOX).is_some_and(|sandbox| *sandbox == Sandbox::ReadOnly.as_str())
+    }
 }
 
 /// Who requires whom, and the order that follows.

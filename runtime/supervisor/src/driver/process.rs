@@ -16,6 +16,8 @@ use super::burial::{self, Burial};
 use super::cgroup::Leaf;
 use super::launch::Jobs;
 use super::limits::Held;
+use super::procfs;
+use crate::launcher;
 
 /// How long a killed process may take to be gone where nobody can be told to wait for it.
 const MOMENT: Duration = Duration::from_millis(100);
@@ -131,6 +133,23 @@ impl Process {
             // A spawner that is gone has nothing left to do.
             let _given_up = tokio::time::timeout(BURIED_WITHIN, buried).await;
         }
+    }
+
+    /// Who else belongs to the run now: what its process started, wherever that has gone.
+    ///
+    /// To be asked before [`Process::reap`], which kills them. Who is just being executed may be missing.
+    pub fn relatives(&self) -> Vec<u32> {
+        let Some(mark) = self.mark.as_deref() else { return Vec::new() };
+        let own = std::process::id();
+        // Where orphans come here, nobody of a run is anywhere else.
+        let all = match launcher::adopts_orphans() {
+            true => procfs::families(procfs::children(own)),
+            false => procfs::all(),
+        };
+        let is_relative = |pid: &u32| {
+            *pid != self.pid() && matches!(procfs::mark(*pid), procfs::Mark::Of(found) if found == mark)
+        };
+        all.into_iter().filter(is_relative).collect()
     }
 
     /// Sends a signal to the process group; a group that is gone is fine.

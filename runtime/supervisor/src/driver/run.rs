@@ -99,8 +99,8 @@ pub(super) struct Run {
     pub(super) described_at: Option<Instant>,
     /// Lanes to close when their calls have ended, for it takes fewer calls now.
     pub(super) lanes_to_close: usize,
-    /// The error with which the program could not be executed.
-    pub(super) not_launched: Option<i32>,
+    /// Why the launcher did not become the plugin.
+    pub(super) not_launched: Option<NotSpawned>,
     /// The pipe that the plugin closed, and when that was seen.
     mute: Option<(&'static str, Instant)>,
     pub(super) budget: LineBudget,

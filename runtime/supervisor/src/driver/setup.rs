@@ -24,6 +24,7 @@ use super::host::{RunEvent, Standing};
 use super::launch::Process;
 use super::plugins::{LiveSettings, RunSettings};
 use super::run::Run;
+use crate::launcher::Sandbox;
 use crate::machine::{Fact, StopReason};
 
 /// What the control task tells a run.
@@ -200,7 +201,11 @@ impl Run {
                 Ok(manifest) => self.read_manifest(manifest),
             },
             (Setup::Init, Some(error)) => {
-                Fact::InitRefused { reason: format!("init failed: {}", error.message) }
+                let kept_from = match self.settings.launch.sandbox {
+                    Sandbox::None => "",
+                    Sandbox::ReadOnly => "; it runs in a read-only sandbox and cannot write files",
+                };
+                Fact::InitRefused { reason: format!("init failed: {}{kept_from}", error.message) }
             }
             (Setup::Init, None) => {
                 self.ready = true;

@@ -14,13 +14,13 @@ use tokio::sync::oneshot;
 use super::burial::{self, Burial, Grave};
 use super::cgroup::{Cgroups, Leaf};
 use super::launch::{Hosting, Launch, RunMark};
-use super::limits::Held;
-use super::not_spawned::is_shortage;
+use super::limits::{Held, SANDBOX};
+use super::not_spawned::{is_shortage, unenforced};
 use super::process::Spawned;
 use super::procfs;
 use super::records::{Noted, Records};
 use super::spare::{self, Launcher};
-use crate::launcher::{self, Order, Program};
+use crate::launcher::{self, Order, Program, Sandbox};
 
 /// The next launcher is made when nothing was asked for in this time: not while plugins start.
 const PREPARED_AFTER: Duration = Duration::from_millis(10);
@@ -219,6 +219,9 @@ impl Workshop {
                 Err(error) => why_not = format!("this program cannot be its own launcher: {error}"),
             }
         }
+        if launch.sandbox != Sandbox::None {
+            return Err(io::Error::other(unenforced(launch.sandbox, &why_not)));
+        }
         let mut command = Command::new(&launch.program);
         command.args(&launch.args).current_dir(&launch.cwd);
         command.env_clear().envs(spare::marked(&launch.env, mark));
@@ -250,6 +253,7 @@ impl Workshop {
     ) -> io::Result<(Child, Pid)> {
         let order = Order {
             cgroup: leaf.map(|leaf| leaf.path().to_owned()),
+            sandbox: launch.sandbox,
             rlimits: launch.rlimits.wanted(),
             cwd: launch.cwd.clone(),
             env: spare::marked(&launch.env, mark),
@@ -288,6 +292,9 @@ impl Workshop {
             held.lacks("parent_death_signal", "switched off with daemon.parent_death_signal");
         }
         held.holds("close_descriptors", "all but stdin, stdout and stderr");
+        if launch.sandbox != Sandbox::None {
+            held.holds(SANDBOX, launch.sandbox.as_str());
+        }
         for (limited, most) in launch.rlimits.wanted() {
             held.limit(limited, most);
         }

@@ -259,6 +259,11 @@ impl Lifecycle {
         self.runs().any(|run| matches!(run.phase, Phase::Describing { .. }))
     }
 
+    /// Whether a run that has been described waits for somebody who wants it up, and for nothing else.
+    pub(super) fn lingers(&self) -> bool {
+        self.spec.lingers && !self.up
+    }
+
     /// Whether it is to be forgotten: no longer configured, and no process is left.
     pub(super) fn is_over(&self) -> bool {
         self.removed && self.runs().next().is_none()
@@ -367,7 +372,9 @@ impl Lifecycle {
             return;
         }
         if !wanted {
-            self.stop_run(now, StopReason::Described, out);
+            if !self.lingers() {
+                self.stop_run(now, StopReason::Described, out);
+            }
         } else if self.gates.waits.is_empty() {
             run.init(&self.name, now, &self.spec.clocks, out);
             self.starts += 1;

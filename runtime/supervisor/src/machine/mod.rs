@@ -59,6 +59,9 @@ pub struct Spec {
     pub eager: bool,
     /// Whether it is described at once although nobody asks, so that it can be listed.
     pub describe: bool,
+    /// Whether a run that was made to describe it stays, to be the one that a call gets: for what is
+    /// described and called once, by something that ends soon.
+    pub lingers: bool,
     /// What the configuration says about its priority.
     pub priority: Option<i32>,
     /// What the configuration adds to its requirements.

@@ -75,6 +75,8 @@ impl Lifecycle {
     pub(super) fn current_state(&self) -> PluginState {
         if let Some(run) = &self.run {
             return match &run.phase {
+                // It starts for whoever wants it, and nobody does.
+                Phase::Parked if self.lingers() => PluginState::Idle,
                 Phase::Describing { .. } | Phase::Parked | Phase::Initialising { .. } => {
                     PluginState::Starting
                 }

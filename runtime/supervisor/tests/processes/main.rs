@@ -7,6 +7,7 @@
 #![expect(clippy::print_stdout, reason = "what runs without a harness says itself how its checks went")]
 
 mod bounds;
+mod confined;
 mod leftovers;
 mod programs;
 mod support;
@@ -23,6 +24,9 @@ fn main() -> ExitCode {
     if args.first().is_some_and(|arg| arg == support::WITHOUT_LAUNCHER) {
         support::serve_as_owner(&args[1..]);
     }
+    if args.first().is_some_and(|arg| arg == confined::WITHOUT_LAUNCHER) {
+        return confined::say_why_not();
+    }
     launcher::take_over();
     if args.first().is_some_and(|arg| arg == support::OWNER) {
         support::serve_as_owner(&args[1..]);
@@ -33,7 +37,7 @@ fn main() -> ExitCode {
     };
     let mut failed = 0;
     // From some point on all orphans come to us; nothing leads back.
-    let before = [programs::CHECKS, bounds::CHECKS, leftovers::CHECKS_AMONG_OTHERS];
+    let before = [programs::CHECKS, bounds::CHECKS, confined::CHECKS, leftovers::CHECKS_AMONG_OTHERS];
     let after = [leftovers::CHECKS_AS_REAPER];
     for (checks, reaper) in [(before.as_slice(), false), (after.as_slice(), true)] {
         if reaper {

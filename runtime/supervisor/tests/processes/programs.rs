@@ -75,6 +75,10 @@ fn what_cannot_be_executed_is_explained() {
     let of = |path: &Path| said_of(&launch(path.to_str().unwrap(), &[]));
     let missing = folder.path().join("missing");
     assert_eq!(of(&missing), format!("{} not found", missing.display()));
+    let build = ["go", "build", "-o", "out dir/it", "."].map(str::to_owned).to_vec();
+    let unbuilt = Launch { build, ..launch(missing.to_str().unwrap(), &[]) };
+    let expected = format!("{} not found; build it first: go build -o 'out dir/it' .", missing.display());
+    assert_eq!(said_of(&unbuilt), expected);
     assert_eq!(said_of(&launch("no-such-program-anywhere", &[])), "no-such-program-anywhere not found");
     let unmarked = file(folder.path(), "unmarked", b"#!/bin/sh\n", 0o644);
     let advice = "is not executable: chmod +x it, or name its interpreter";

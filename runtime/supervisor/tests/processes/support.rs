@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use plugd_protocol::PluginName;
 use plugd_supervisor::driver::{
-    CgroupLimits, Hosting, Launch, NotSpawned, Pipes, Process, Rlimits, RunMark, Spawner,
+    CgroupLimits, Hosting, Launch, NotSpawned, Pipes, Process, Rlimits, RunMark, Sandbox, Spawner,
 };
 use plugd_supervisor::machine::Generation;
 
@@ -43,6 +43,8 @@ pub(crate) fn launch(program: &str, args: &[&str]) -> Launch {
         env: vec![("PATH".to_owned(), std::env::var("PATH").unwrap_or_default())],
         rlimits: Rlimits::default(),
         cgroup: CgroupLimits::default(),
+        sandbox: Sandbox::None,
+        build: Vec::new(),
     }
 }
 

@@ -1,22 +1,22 @@
 //! The echo as an author would write it with the SDK.
 
-use plugd_sdk::{Context, Error, Plugin, operation};
+use plugd_sdk::{Plugin, operation};
 
-/// Gives its arguments back.
-#[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
+/// What came.
+#[derive(serde::Serialize, schemars::JsonSchema)]
 struct Echo {
-    /// What to give back.
     payload: String,
 }
 
-fn echo(arguments: Echo, _: &Context) -> Result<Echo, Error> {
-    Ok(arguments)
+/// Gives its arguments back.
+#[operation(read_only, idempotent)]
+fn echo(
+    /// What to give back.
+    payload: String,
+) -> Echo {
+    Echo { payload }
 }
 
 fn main() -> std::process::ExitCode {
-    Plugin::new("echo", env!("CARGO_PKG_VERSION"))
-        .concurrency(64)
-        .operation(operation!(echo).read_only().idempotent())
-        .serve()
+    Plugin::new("echo", env!("CARGO_PKG_VERSION")).concurrency(64).operation(echo::operation()).serve()
 }

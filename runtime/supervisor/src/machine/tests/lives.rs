@@ -34,6 +34,29 @@ fn a_description_alone_ends_the_run_without_graces() {
 }
 
 #[test]
+fn one_that_lingers_after_its_description_is_the_one_that_a_call_gets() {
+    check(
+        "a lingers",
+        "describe a | spawn a#1 a:starting
+        a described 1.0.0 | a:idle
+        +60s |
+        want a | init a#1 a:starting
+        a initialised | a:ready",
+    );
+    // Without a call it stays until it is stopped, or until everybody goes.
+    let described = "describe a | spawn a#1 a:starting\n a described | a:idle\n";
+    check("a lingers", &format!("{described} stop a | close a#1 term a#1 a:stopping"));
+    check("a lingers", &format!("{described} config | close a#1 term a#1 a:stopping"));
+    check("a lingers", &format!("{described} shutdown | close a#1 term a#1 a:stopping"));
+    // One that nobody wants and that dies is not started again.
+    check("a lingers", &format!("{described} a exited 1 | a:backoff\n next | 0.25s: a:idle"));
+    check(
+        "a lingers; b",
+        "describe a | spawn a#1 a:starting\n a described needs=b | a:idle\n want a | spawn b#1 b:starting a:starting",
+    );
+}
+
+#[test]
 fn a_call_during_description_keeps_the_process() {
     check(
         "a",

@@ -28,9 +28,9 @@ fn legal(from: PluginState, to: PluginState) -> bool {
     };
     match from {
         // Without a process, everything but ready and stopping can follow.
-        Registered | Idle | Backoff | Blocked | Disabled | Stopped => {
-            !matches!(to, Ready | Stopping | Registered)
-        }
+        Registered | Backoff | Blocked | Disabled | Stopped => !matches!(to, Ready | Stopping | Registered),
+        // One that lingers after its description has a process that is stopped.
+        Idle => !matches!(to, Ready | Registered),
         // A failed one may be an abandoned process, whose end may follow; nothing else differs.
         Failed => !matches!(to, Ready | Stopping | Registered),
         // A start ends in ready, in a stop, or in the death of the process.

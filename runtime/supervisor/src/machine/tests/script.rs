@@ -132,6 +132,7 @@ fn spec(text: &str) -> Spec {
         match word.split_once('=').unwrap_or((word, "")) {
             ("eager", _) => spec.eager = true,
             ("describe", _) => spec.describe = true,
+            ("lingers", _) => spec.lingers = true,
             ("disabled", _) => spec.enabled = false,
             ("prio", value) => spec.priority = Some(value.parse().unwrap()),
             ("max", value) => spec.restart.max = value.parse().unwrap(),
@@ -164,6 +165,7 @@ pub(super) fn plain_spec(plugin: &str) -> Spec {
         overruled: false,
         eager: false,
         describe: false,
+        lingers: false,
         priority: None,
         requires: BTreeMap::new(),
         declared: None,

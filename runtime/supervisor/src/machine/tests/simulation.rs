@@ -98,6 +98,7 @@ impl Simulation {
         spec.requires = requirements(&self.needs(number, 15));
         let dice = &mut self.world.dice;
         spec.eager = dice.chance(40);
+        spec.lingers = dice.chance(20);
         spec.describe = dice.chance(30);
         spec.enabled = dice.chance(95);
         spec.priority = dice.chance(30).then(|| i32::try_from(dice.below(9)).unwrap());

@@ -1,0 +1,3 @@
+module plugd
+
+go 1.19

@@ -1,0 +1,132 @@
+/** @file Failures: what a handler throws, and how that goes over the wire. */
+
+/** Codes of errors in the protocol. */
+export const CODE = Object.freeze({
+  /** The operation failed, in its own words. */
+  failed: 1,
+  /** A fault in the plugin. */
+  fault: 2,
+  invalidParams: -32602,
+  methodNotFound: -32601,
+  cancelled: -32800,
+});
+
+/** The host clips messages at as many characters. */
+const MESSAGE_MAX = 2000;
+
+/**
+ * An error as it stands in a message.
+ * @typedef {object} RpcError
+ * @property {number} code
+ * @property {string} message
+ * @property {{name?: string, hint?: string, retryable?: boolean, cause?: unknown}} [data]
+ */
+
+/**
+ * A failure in the plugin's own words, for handlers and hooks to throw.
+ *
+ * Callers get its name, message and hint. Any other error that a handler throws is a fault of the
+ * plugin: the caller gets its message on one line, and its stack goes to stderr.
+ */
+export class PluginError extends Error {
+  /**
+   * @param {string | undefined} name the failure's name in snake case, for programs
+   * @param {string} message what happened, for people: what was expected, what was found
+   * @param {{hint?: string, retryable?: boolean, cause?: unknown, code?: number}} [options]
+   */
+  constructor(name, message, { hint, retryable = false, cause, code = CODE.failed } = {}) {
+    super(message, cause === undefined ? undefined : { cause });
+    if (name !== undefined) this.name = name;
+    /** What the caller can do about it. @type {string | undefined} */
+    this.hint = hint;
+    /** Whether the same call may succeed later. @type {boolean} */
+    this.retryable = retryable;
+    /** The code it has on the wire. @type {number} */
+    this.code = code;
+  }
+
+  /** What a call throws that stopped because it was cancelled. */
+  static cancelled() {
+    return new PluginError(undefined, 'the call was cancelled', { code: CODE.cancelled });
+  }
+
+  /** Whether this is the end of a cancelled call. */
+  get isCancelled() {
+    return this.code === CODE.cancelled;
+  }
+}
+Object.defineProperty(PluginError.prototype, 'name', { value: 'PluginError', configurable: true, writable: true });
+
+/** A declaration that cannot be served: everything that is wrong with it, at once. */
+export class DeclarationError extends Error {
+  /** @param {string[]} faults a sentence each */
+  constructor(faults) {
+    super(`the plugin is declared wrongly: ${faults.join('; ')}`);
+    this.name = 'DeclarationError';
+    /** What is wrong, a sentence each. @type {readonly string[]} */
+    this.faults = faults;
+  }
+}
+
+/**
+ * A failure as it goes over the wire.
+ * @param {PluginError} error
+ * @returns {RpcError}
+ */
+export function toRpc(error) {
+  /** @type {NonNullable<RpcError['data']>} */
+  const data = {};
+  if (Object.hasOwn(error, 'name')) data.name = error.name;
+  if (error.hint !== undefined) data.hint = error.hint;
+  if (error.retryable) data.retryable = true;
+  const cause = failedCall(error);
+  if (cause !== undefined) data.cause = cause;
+  /** @type {RpcError} */
+  const rpc = { code: error.code, message: clip(error.message) };
+  if (Object.keys(data).length > 0) rpc.data = data;
+  return rpc;
+}
+
+/**
+ * What the host said, as a failure to throw.
+ * @param {RpcError} rpc
+ */
+export function fromRpc({ code, message, data }) {
+  const { name, hint, retryable, cause } = data ?? {};
+  return new PluginError(name, message ?? '', { hint, retryable: retryable === true, cause, code });
+}
+
+/**
+ * A fault as its caller may see it: one line, without the stack.
+ * @param {unknown} thrown
+ * @returns {RpcError}
+ */
+export function faultToRpc(thrown) {
+  const text = thrown instanceof Error ? thrown.message || thrown.name : `the plugin threw ${String(thrown)}`;
+  return { code: CODE.fault, message: clip(text.replace(/\s+/g, ' ').trim()) };
+}
+
+/**
+ * Everything there is to say about a fault, for stderr.
+ * @param {unknown} thrown
+ */
+export function stackOf(thrown) {
+  return thrown instanceof Error ? (thrown.stack ?? String(thrown)) : `the plugin threw ${String(thrown)}`;
+}
+
+/**
+ * The failed `host/call` behind an error, in the host's own form, however often it was wrapped.
+ * @param {unknown} error
+ */
+function failedCall(error) {
+  /** @type {any} */
+  let cause = error;
+  while (cause instanceof Error) cause = cause.cause;
+  const isFailedCall = cause !== null && typeof cause === 'object' && 'operation' in cause && 'error' in cause;
+  return isFailedCall ? cause : undefined;
+}
+
+/** @param {string} text */
+function clip(text) {
+  return text.length <= MESSAGE_MAX ? text : `${text.slice(0, MESSAGE_MAX - 1)}…`;
+}

@@ -1,0 +1,124 @@
+"""What a handler says when it fails, and how that goes over the wire."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, Optional, Type
+
+#: The operation failed, in its own words.
+OPERATION_FAILED = 1
+#: A fault in the plugin: a handler raised what it did not mean to.
+HANDLER_FAILED = 2
+#: The call was cancelled.
+CANCELLED = -32800
+#: No such method, or no such operation.
+METHOD_NOT_FOUND = -32601
+#: What came with a request does not fit it.
+INVALID_PARAMS = -32602
+
+#: As much of an unexpected exception's text as a caller is told, in characters.
+FAULT_TEXT_MAX = 300
+
+
+class Error(Exception):
+    """A failure in the plugin's own words, for callers to read and act on.
+
+    ``name`` is in snake case, for programs to tell failures apart; ``message`` says what happened;
+    ``hint`` what the caller can do about it; ``retryable`` that the same call may succeed later::
+
+        raise Error("ticket_not_found", "there is no ticket TK-9", hint="list_open shows those there are")
+
+    Raised ``from`` the error of a failed :meth:`Context.call`, it hands on what went wrong there.
+    """
+
+    #: The JSON-RPC code it has on the wire.
+    code: int = OPERATION_FAILED
+
+    def __init__(
+        self, name: Optional[str], message: str, *, hint: Optional[str] = None, retryable: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.name = name
+        self.message = message
+        self.hint = hint
+        self.retryable = retryable
+        #: The inner call that failed, as the host told it.
+        self.cause: Optional[Dict[str, Any]] = None
+
+    def __reduce__(self) -> Any:
+        """Lets a failure travel between processes, as from a pool of workers."""
+        return _rebuild, (type(self), self.to_wire(), self.code)
+
+    def to_wire(self) -> Dict[str, Any]:
+        """The error object of a JSON-RPC answer."""
+        cause = self.cause
+        if cause is None and isinstance(self.__cause__, Error):
+            cause = self.__cause__.cause
+        said = {"name": self.name, "hint": self.hint, "retryable": self.retryable or None, "cause": cause}
+        data = {member: value for member, value in said.items() if value is not None}
+        error: Dict[str, Any] = {"code": self.code, "message": self.message}
+        if data:
+            error["data"] = data
+        return error
+
+    @staticmethod
+    def from_wire(error: Mapping[str, Any]) -> "Error":
+        """The failure that an error object of the host tells of."""
+        code = error.get("code", HANDLER_FAILED)
+        return _rebuild(Cancelled if code == CANCELLED else Error, error, code)
+
+
+class Cancelled(Error):
+    """The call was cancelled: nobody waits for its answer any more.
+
+    Raised by :meth:`Context.check` and by whatever waits on behalf of a cancelled call.
+    """
+
+    code = CANCELLED
+
+    def __init__(self, name: Optional[str] = None, message: str = "the call was cancelled", **said: Any) -> None:
+        super().__init__(name, message, **said)
+
+
+class DeclarationError(ValueError):
+    """A plugin is declared wrongly; ``faults`` has everything that is, a sentence each."""
+
+    def __init__(self, faults: List[str]) -> None:
+        super().__init__("the plugin is declared wrongly:\n" + "\n".join(f"  {fault}" for fault in faults))
+        self.faults = faults
+
+
+def coded(code: int, message: str) -> Error:
+    """A failure with a code of the protocol's and no name."""
+    error = Error(None, message)
+    error.code = code
+    return error
+
+
+def fault(exception: BaseException, *, tell: bool = True) -> Error:
+    """What a caller is told of an exception that no handler means to raise: its text, never its stack.
+
+    With ``tell=False`` not even the text: the arguments, which it might quote, hold a secret.
+    """
+    try:
+        text = " ".join(str(exception).split()) or type(exception).__name__
+    except Exception:
+        text = type(exception).__name__
+    if isinstance(exception, (KeyError, SystemExit)):
+        # Which alone would say too little.
+        text = f"{type(exception).__name__}: {text}"
+    if len(text) > FAULT_TEXT_MAX:
+        text = text[: FAULT_TEXT_MAX - 1] + "…"
+    return coded(HANDLER_FAILED, text if tell else "a fault in the plugin")
+
+
+def _rebuild(kind: Type[Error], wire: Mapping[str, Any], code: int) -> Error:
+    data = wire.get("data")
+    if not isinstance(data, dict):
+        data = {}
+    # A class of an author's may have an __init__ of its own.
+    error = kind.__new__(kind)
+    message, retryable = str(wire.get("message", "")), data.get("retryable") is True
+    Error.__init__(error, data.get("name"), message, hint=data.get("hint"), retryable=retryable)
+    error.code = code
+    error.cause = data.get("cause")
+    return error

@@ -1,0 +1,54 @@
+"""Failures keep what they say, on the wire and between processes."""
+
+from __future__ import annotations
+
+import pickle
+import unittest
+from typing import Any
+
+import support  # noqa: F401
+from plugd_sdk import Cancelled, Error
+from plugd_sdk.errors import coded, fault
+
+
+class NotFound(Error):
+    """A class of an author's, with an ``__init__`` of its own."""
+
+    def __init__(self, ticket: str) -> None:
+        super().__init__("not_found", f"there is no {ticket}", hint="list them")
+
+
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+class Errors(unittest.TestCase):
+    def test_only_what_is_said_is_on_the_wire(self) -> None:
+        self.assertEqual(Error("a", "b").to_wire(), {"code": 1, "message": "b", "data": {"name": "a"}})
+        self.assertEqual(coded(-32602, "b").to_wire(), {"code": -32602, "message": "b"})
+        self.assertEqual(Cancelled().to_wire(), {"code": -32800, "message": "the call was cancelled"})
+
+    def test_what_the_host_says_is_kept_whole(self) -> None:
+        wire = {
+            "code": 3,
+            "message": "other is down",
+            "data": {"name": "stopped", "hint": "start it", "retryable": True, "cause": {"operation": "other.lookup"}},
+        }
+        self.assertEqual(Error.from_wire(wire).to_wire(), wire)
+        self.assertIsInstance(Error.from_wire({"code": -32800, "message": "over"}), Cancelled)
+        odd: Any = {"message": 3, "data": [1]}
+        self.assertEqual(Error.from_wire(odd).to_wire(), {"code": 2, "message": "3"})
+
+    def test_they_travel_between_processes(self) -> None:
+        for error in (Error("a", "b", hint="c", retryable=True), NotFound("TK-1"), Cancelled(), coded(7, "x")):
+            copy = pickle.loads(pickle.dumps(error))
+            self.assertEqual((type(copy), copy.to_wire(), str(copy)), (type(error), error.to_wire(), str(error)))
+
+    def test_a_fault_without_a_text_is_told_by_its_class(self) -> None:
+        self.assertEqual(fault(Unspeakable()).message, "Unspeakable")
+        self.assertEqual(fault(ValueError("x"), tell=False).message, "a fault in the plugin")
+
+
+if __name__ == "__main__":
+    unittest.main()

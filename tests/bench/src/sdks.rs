@@ -1,0 +1,185 @@
+//! What a handler costs with each language's SDK, against a bare loop and an MCP server in that language.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::contender::{Case, Contender, Heat, Samples, take_turns};
+use crate::dialogue::{Dialogue, Speech};
+use crate::facts::{first_line_of, unknown};
+use crate::suite::alone;
+
+/// The payloads, in bytes.
+pub(crate) const PAYLOADS: [usize; 2] = [32, 1024];
+
+/// How long a turn takes.
+pub(crate) const SLICE: Duration = Duration::from_millis(150);
+
+/// A language with an SDK, and the names of its contenders.
+pub(crate) struct Language {
+    pub(crate) name: &'static str,
+    pub(crate) bare_loop: &'static str,
+    pub(crate) sdk: &'static str,
+    pub(crate) peer: Option<Peer>,
+}
+
+/// What people write the same thing with today.
+pub(crate) struct Peer {
+    pub(crate) name: &'static str,
+    pub(crate) figure: &'static str,
+}
+
+/// All languages with an SDK, in the order of their turns.
+pub(crate) const LANGUAGES: [Language; 4] = [
+    Language {
+        name: "python",
+        bare_loop: "Python, bare loop",
+        sdk: "Python, SDK",
+        peer: Some(Peer { name: "Python, FastMCP", figure: "sdk_python_vs_fastmcp" }),
+    },
+    Language {
+        name: "node",
+        bare_loop: "Node, bare loop",
+        sdk: "Node, SDK",
+        peer: Some(Peer { name: "Node, MCP SDK", figure: "sdk_node_vs_mcp" }),
+    },
+    Language { name: "go", bare_loop: "Go, bare loop", sdk: "Go, SDK", peer: None },
+    Language { name: "rust", bare_loop: "Rust, bare loop", sdk: "Rust, SDK", peer: None },
+];
+
+/// The loop of Node that reads and writes without its event loop.
+pub(crate) const NODE_BLOCKING: &str = "Node, blocking loop";
+
+/// What was measured.
+pub(crate) struct Sdks {
+    pub(crate) samples: Samples,
+    /// Who could not take part, and why.
+    pub(crate) absent: Vec<(&'static str, String)>,
+    /// Languages and peers with their versions.
+    pub(crate) versions: Vec<String>,
+    pub(crate) repetitions: usize,
+}
+
+/// A program that takes part.
+struct Entrant {
+    name: &'static str,
+    speech: Speech,
+    command: Command,
+    /// What to do where it cannot be started.
+    advice: &'static str,
+}
+
+/// Lets the programs of all languages take turns; they have ended when it returns.
+///
+/// What cannot be started is left out and said loudly.
+pub(crate) fn measure(repetitions: usize) -> io::Result<Sdks> {
+    let places = Places::find()?;
+    let mut contenders: Vec<Box<dyn Contender>> = Vec::new();
+    let mut absent = Vec::new();
+    for mut entrant in places.entrants() {
+        match Dialogue::start(entrant.name, entrant.speech, &mut entrant.command) {
+            Ok(dialogue) => contenders.push(Box::new(dialogue)),
+            Err(error) => {
+                let why = format!("{error}: {}", entrant.advice);
+                crate::progress(&format!("NOT MEASURED: {}: {why}", entrant.name));
+                absent.push((entrant.name, why));
+            }
+        }
+    }
+    let names: Vec<&'static str> = contenders.iter().map(|contender| contender.name()).collect();
+    let heats: Vec<Heat> =
+        PAYLOADS.map(alone).into_iter().map(|case: Case| Heat { case, contenders: names.clone() }).collect();
+    let samples = take_turns(&mut contenders, &heats, repetitions, SLICE)?;
+    Ok(Sdks { samples, absent, versions: places.versions(), repetitions })
+}
+
+/// Where the programs of other languages lie.
+struct Places {
+    /// The sources, in this folder of the bench.
+    programs: PathBuf,
+    python_sdk: PathBuf,
+    /// What was built.
+    built: PathBuf,
+    /// What `make bench` installs with pip and npm.
+    peers: PathBuf,
+}
+
+impl Places {
+    fn find() -> io::Result<Places> {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let this = std::env::current_exe()?;
+        let built = this.parent().unwrap_or(Path::new("/")).to_owned();
+        let peers = built.with_file_name("bench-peers");
+        let python_sdk = here.join("../../plugin-sdk/python/src");
+        Ok(Places { programs: here.join("programs"), python_sdk, built, peers })
+    }
+
+    fn venv_python(&self) -> PathBuf {
+        self.peers.join("python/bin/python")
+    }
+
+    fn node_peer(&self) -> PathBuf {
+        self.peers.join("node")
+    }
+
+    fn entrants(&self) -> Vec<Entrant> {
+        let with_script = |program: &Path, script: PathBuf| {
+            let mut command = Command::new(program);
+            command.arg(script);
+            command
+        };
+        let python = |script| with_script(Path::new("python3"), self.programs.join("python").join(script));
+        let node = |script| with_script(Path::new("node"), self.programs.join("node").join(script));
+        let built = |name| Command::new(self.built.join(name));
+        let mut python_sdk = python("sdk.py");
+        python_sdk.env("PYTHONPATH", &self.python_sdk);
+        let fastmcp = with_script(&self.venv_python(), self.programs.join("python/peer.py"));
+        let node_mcp = with_script(Path::new("node"), self.node_peer().join("peer.js"));
+
+        let [py, js, go, rs] = &LANGUAGES;
+        let (get_python, get_node) = ("python3 is needed", "Node is needed: install nodejs");
+        let get_go = "`make bench` builds it where Go is installed";
+        let get_rust = "`make bench` builds it";
+        let entrant = |name, speech, command, advice| Some(Entrant { name, speech, command, advice });
+        let peer = |language: &Language, command| {
+            let advice = "`make bench` installs it, with pip or npm";
+            language.peer.as_ref().and_then(|peer| entrant(peer.name, Speech::Mcp, command, advice))
+        };
+        [
+            entrant(py.bare_loop, Speech::Loop, python("loop.py"), get_python),
+            entrant(py.sdk, Speech::Plugin, python_sdk, get_python),
+            peer(py, fastmcp),
+            entrant(js.bare_loop, Speech::Loop, node("loop.js"), get_node),
+            entrant(NODE_BLOCKING, Speech::Loop, node("blocking.js"), get_node),
+            entrant(js.sdk, Speech::Plugin, node("sdk.js"), get_node),
+            peer(js, node_mcp),
+            entrant(go.bare_loop, Speech::Loop, built("go_loop"), get_go),
+            entrant(go.sdk, Speech::Plugin, built("go_sdk"), get_go),
+            entrant(rs.bare_loop, Speech::Loop, built("rust_loop"), get_rust),
+            entrant(rs.sdk, Speech::Plugin, built("rust_sdk"), get_rust),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+
+    fn versions(&self) -> Vec<String> {
+        let of_fastmcp =
+            "from importlib.metadata import version as v; print('FastMCP', v('fastmcp'), 'on mcp', v('mcp'))";
+        let package = self.node_peer().join("node_modules/@modelcontextprotocol/server/package.json");
+        let of_node_mcp = std::fs::read_to_string(package)
+            .ok()
+            .and_then(|text| serde_json::from_str::<serde_json::Value>(&text).ok())
+            .and_then(|package| Some(package.get("version")?.as_str()?.to_owned()))
+            .unwrap_or_else(unknown);
+        vec![
+            first_line_of("python3", &["--version"]),
+            first_line_of(&self.venv_python().display().to_string(), &["-c", of_fastmcp]),
+            format!("Node {}", first_line_of("node", &["--version"])),
+            format!("@modelcontextprotocol/server {of_node_mcp}"),
+            first_line_of("go", &["version"]),
+            first_line_of("rustc", &["--version"]),
+        ]
+    }
+}
