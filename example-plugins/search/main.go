@@ -71,7 +71,7 @@ func (l *library) find(_ *plugd.Context, args findArgs) (plugd.Reply[[]Hit], err
 	if found > args.Limit {
 		hits = hits[:args.Limit]
 	}
-	reply := plugd.Reply[[]Hit]{Data: hits, Summary: fmt.Sprintf("%d pages have “%s”", found, args.Query)}
+	reply := plugd.Reply[[]Hit]{Data: hits, Summary: fmt.Sprintf("pages with “%s”: %d", args.Query, found)}
 	for _, hit := range hits {
 		reply.NextActions = append(reply.NextActions, plugd.NextAction{
 			Operation:   "search.read_page",

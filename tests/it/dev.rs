@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::languages::there_is;
-use crate::new::{scaffold, turn};
+use crate::new::{frugal, scaffold, turn};
 
 /// A build of the SDK and what it needs, on a machine that has other things to do.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -33,7 +33,7 @@ impl Dev {
         fs::create_dir_all(sandbox.path().join("tmp")).expect("a folder");
         command.env("TMPDIR", sandbox.path().join("tmp"));
         command.stdin(Stdio::piped()).stdout(writer.try_clone().expect("a copy")).stderr(writer);
-        command.env("CARGO_NET_OFFLINE", "true").env("GOPROXY", "off");
+        frugal(&mut command);
         let mut child = command.spawn().expect("plugd runs");
         drop(command);
         let seen = Arc::new(Mutex::new(String::new()));

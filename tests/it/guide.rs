@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use plugd_tests::{Page, Sandbox};
 use serde_json::{Value, json};
 
+use crate::languages::there_is;
+
 /// The pages whose commands are run, with the least number of those on each.
 const PAGES: &[(&str, usize)] = &[
     ("README.md", 0),
@@ -27,6 +29,7 @@ const PAGES: &[(&str, usize)] = &[
     ("rust.md", 15),
     ("testing.md", 10),
     ("tools-for-models.md", 12),
+    ("wrapping.md", 18),
 ];
 
 fn folder() -> PathBuf {
@@ -125,6 +128,13 @@ fn the_page_of_callers_is_true() {
 #[test]
 fn the_page_of_looking_back_is_true() {
     run("looking-back.md");
+}
+
+#[test]
+fn the_page_of_wrapping_is_true() {
+    if there_is("jq", &["-n", "1"]) {
+        run("wrapping.md");
+    }
 }
 
 /// A row of a table: its cells, without the bars.

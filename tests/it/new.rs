@@ -50,6 +50,13 @@ fn built_in() -> PathBuf {
     target.join("scaffold")
 }
 
+/// Lets what builds plugins use no network, and no more of the disk than it must.
+pub(crate) fn frugal(command: &mut Command) {
+    command.env("CARGO_NET_OFFLINE", "true").env("CARGO_INCREMENTAL", "0");
+    command.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_PROFILE_TEST_DEBUG", "0");
+    command.env("GOPROXY", "off").env("GOFLAGS", "-mod=mod");
+}
+
 /// Runs a shell command in the sandbox, plugd on its path, without the network.
 #[track_caller]
 fn run(sandbox: &Sandbox, command: &str) -> Ran {
@@ -57,12 +64,11 @@ fn run(sandbox: &Sandbox, command: &str) -> Ran {
     let path = std::env::var("PATH").unwrap_or_default();
     let mut shell = Command::new("sh");
     shell.args(["-c", command]).current_dir(sandbox.path()).stdin(Stdio::null());
-    shell.env("PATH", format!("{}:{path}", ours.display()));
     shell
-        .env("CARGO_NET_OFFLINE", "true")
-        .env("CARGO_TARGET_DIR", built_in().join("target"))
-        .env("GOFLAGS", "-mod=mod");
-    shell.env("GOPROXY", "off").env_remove("PLUGD_CONFIG").env_remove("PLUGD_AS");
+        .env("PATH", format!("{}:{path}", ours.display()))
+        .env("CARGO_TARGET_DIR", built_in().join("target"));
+    shell.env_remove("PLUGD_CONFIG").env_remove("PLUGD_AS");
+    frugal(&mut shell);
     shell.output().expect("sh runs").into()
 }
 

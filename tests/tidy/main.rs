@@ -50,7 +50,8 @@ fn shown(file: &Path) -> String {
     file.strip_prefix(root()).unwrap_or(file).display().to_string()
 }
 
-/// Every file below a folder of the repository, by name; built and installed ones are left out.
+/// Every file below a folder of the repository, by name; built and installed ones are left out, and what links
+/// lead to.
 fn files_below(folder: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![root().join(folder)];
@@ -61,6 +62,9 @@ fn files_below(folder: &str) -> Vec<PathBuf> {
             if !(name == "bin" && path.parent().is_some_and(|parent| parent.ends_with("src"))) {
                 continue;
             }
+        }
+        if path.is_symlink() {
+            continue;
         }
         if path.is_dir() {
             let entries = std::fs::read_dir(&path).expect("a folder can be read");

@@ -105,8 +105,9 @@ fn no_unsafe_code() {
 
 #[test]
 fn no_example_plugin_is_known_to_the_runtime() {
-    // `logs` is also one of the command line's own verbs and a method of the control API.
-    const ALSO_OUR_WORDS: &[&str] = &["logs"];
+    // `logs` is also one of the command line's own verbs and a method of the control API; the others are everyday
+    // words, of patterns, of the synonyms that lint knows, of plugins that tests and help make up.
+    const ALSO_OUR_WORDS: &[&str] = &["logs", "cities", "hello", "mail", "orders", "search", "vocabulary"];
     let mut findings =
         Findings::of("no example plugin's name occurs under runtime/: the core knows one interface only");
     let entries = std::fs::read_dir(root().join("example-plugins")).expect("there are example plugins");

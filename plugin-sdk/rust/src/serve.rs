@@ -343,7 +343,6 @@ impl<S> Inner<S> {
     fn run(&self, call: &Call, line: &mut Vec<u8>) {
         let Call { id, operation, arguments, context } = call;
         let (name, run) = &self.operations[*operation];
-        line.clear();
         let written = self.opened().and_then(|state| {
             guarded(name, || run(Asked { id, arguments }, &state, context, line)).inspect_err(|error| {
                 if error.code() == rpc_code::HANDLER_FAILED {
@@ -355,6 +354,7 @@ impl<S> Inner<S> {
             Ok(()) => self.wire.answer_line(id, line),
             Err(error) => self.wire.refuse(id, &error.to_rpc()),
         }
+        line.clear();
         line.shrink_to(LINE_KEPT);
     }
 

@@ -4,20 +4,26 @@ use serde_json::value::RawValue;
 
 use super::{digits, host_id};
 
-/// Takes off the front of a request that is spelt as [`write_request`](super::write_request) does it: its id, its method, and the
-/// rest, which begins with the params.
+/// Takes off the front of a request: its id, its method, and the rest, which begins with the params.
 ///
-/// So whoever knows the form of the params reads them at once, and nothing twice. `None` for any other
-/// spelling; [`Message::parse`](super::Message::parse) understands them all. Whether the rest is whole is for the reader to see:
-/// the params, and a closing brace.
+/// So whoever knows the form of the params reads them at once, and nothing twice. Only of one that is spelt
+/// as [`write_request`](super::write_request) does it: `None` for any other spelling, which
+/// [`Message::parse`](super::Message::parse) understands. Whether the rest is whole is for the reader to
+/// see: the params, and a closing brace.
 pub fn request_front(line: &[u8]) -> Option<(&RawValue, &str, &str)> {
     let line = std::str::from_utf8(line).ok()?;
-    let (id, rest) = line.strip_prefix(r#"{"jsonrpc":"2.0","id":"#)?.split_once(',')?;
-    let (method, rest) = rest.strip_prefix(r#""method":""#)?.split_once('"')?;
+    let (id, rest) = line.strip_prefix(r#"{"jsonrpc":"2.0","id":"#).and_then(|rest| up_to(b',', rest))?;
+    let (method, rest) = rest.strip_prefix(r#""method":""#).and_then(|rest| up_to(b'"', rest))?;
     let rest = rest.strip_prefix(r#","params":"#)?;
     let id: &RawValue = serde_json::from_str(id).ok()?;
     host_id(id)?;
-    if method.contains('\\') { None } else { Some((id, method, rest)) }
+    if method.bytes().any(|byte| byte == b'\\') { None } else { Some((id, method, rest)) }
+}
+
+/// What stands before a byte that comes soon, and after it.
+fn up_to(byte: u8, text: &str) -> Option<(&str, &str)> {
+    let at = text.bytes().position(|it| it == byte)?;
+    Some((&text[..at], &text[at + 1..]))
 }
 
 /// Finds the id of an answer in the beginning of a message that is too long to be parsed, or broken.

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
-    add, answer, call, calls, cancel, check, completions, config, describe, dev, disable, doctor, enable, events,
-    graph, jobs, lint, list, logs, new, reload, remove, restart, result, serve, shutdown, start, status, stop,
-    tools,
+    add, answer, call, calls, cancel, check, completions, config, describe, dev, disable, doctor, enable,
+    events, graph, jobs, lint, list, logs, new, reload, remove, restart, result, serve, shutdown, start,
+    status, stop, tools,
 };
 use crate::output::Format;
 

@@ -85,8 +85,7 @@ impl Context {
     pub(crate) fn command_line(&self, rest: &str) -> String {
         let paths = [("--config", &self.global.config), ("--socket", &self.global.socket)];
         let given = paths.into_iter().filter_map(|(option, path)| path.as_deref().map(|path| (option, path)));
-        let given: String =
-            given.map(|(option, path)| format!("{option} {} ", quoted(path))).collect();
+        let given: String = given.map(|(option, path)| format!("{option} {} ", quoted(path))).collect();
         format!("plugd {given}{rest}")
     }
 

@@ -68,7 +68,12 @@ pub fn run_settings(config: &Config, name: &PluginName, environment: &Environmen
     config.plugins.get(name).map(|plugin| settings_of(config, plugin, environment, false))
 }
 
-fn settings_of(config: &Config, plugin: &PluginConfig, environment: &Environment, eager: bool) -> RunSettings {
+fn settings_of(
+    config: &Config,
+    plugin: &PluginConfig,
+    environment: &Environment,
+    eager: bool,
+) -> RunSettings {
     RunSettings {
         launch: Launch {
             program: plugin.program.clone(),

@@ -101,7 +101,7 @@ fn record() -> io::Result<()> {
 /// Only the handlers of each language: their part of the page, and the figures.
 fn sdks() -> io::Result<()> {
     interrupt::watch()?;
-    let sdks = sdks::measure(9)?;
+    let sdks = sdks::measure()?;
     println!("{}", sdk_report::section(&sdks));
     for (name, value) in sdk_report::figures(&sdks) {
         println!("{name}: {value}");

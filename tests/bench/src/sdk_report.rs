@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::report::{known, ratio, row};
-use crate::sdks::{LANGUAGES, NODE_BLOCKING, PAYLOADS, SLICE, Sdks};
+use crate::sdks::{LANGUAGES, NODE_BLOCKING, PAYLOADS, REPETITIONS, SLICE, Sdks};
 use crate::stats::Spread;
 use crate::suite::alone;
 
@@ -51,7 +51,7 @@ pub(crate) fn section(sdks: &Sdks) -> String {
     for (name, why) in &sdks.absent {
         let _ = writeln!(text, "\n**Not measured: {name}.** {why}.");
     }
-    let _ = writeln!(text, "\nWith {}.\n\n{}", sdks.versions.join("; "), method(sdks.repetitions));
+    let _ = writeln!(text, "\nWith {}.\n\n{}", sdks.versions.join("; "), method());
     text
 }
 
@@ -65,10 +65,10 @@ fn rows() -> impl Iterator<Item = (&'static str, &'static str)> {
     })
 }
 
-fn method(repetitions: usize) -> String {
+fn method() -> String {
     format!(
-        "A host of blocking reads and writes drives all of them over pipes, in turns of {} ms, {repetitions} \
-         repetitions after a round of warming up; every answer is checked. The programs are in \
+        "A host of blocking reads and writes drives all of them over pipes, in turns of {} ms, {REPETITIONS} \
+         repetitions after half a second of warming up each; every answer is checked. The programs are in \
          `tests/bench/programs` and `tests/bench/src/bin`. A bare loop reads a line, parses it, takes one text out, \
          builds the answer and writes it, with the standard library (in Rust with serde) and no check of anything. Node's natural \
          one is `readline` and `process.stdout`; the blocking one does without the event loop and can do nothing \
@@ -105,7 +105,7 @@ mod tests {
         add("Rust, bare loop", 1024, 10.0);
         add("Rust, SDK", 1024, 11.0);
         let absent = vec![("Go, SDK", "there is no Go".to_owned())];
-        let sdks = Sdks { samples, absent, versions: vec!["Python 3".to_owned()], repetitions: 7 };
+        let sdks = Sdks { samples, absent, versions: vec!["Python 3".to_owned()] };
         let lines: Vec<String> =
             figures(&sdks).iter().map(|(name, value)| format!("{name}: {value}")).collect();
         let expected = [

@@ -8,13 +8,20 @@ use std::time::Duration;
 use crate::contender::{Case, Contender, Heat, Samples, take_turns};
 use crate::dialogue::{Dialogue, Speech};
 use crate::facts::{first_line_of, unknown};
+use crate::interrupt;
 use crate::suite::alone;
 
 /// The payloads, in bytes.
 pub(crate) const PAYLOADS: [usize; 2] = [32, 1024];
 
-/// How long a turn takes.
-pub(crate) const SLICE: Duration = Duration::from_millis(150);
+/// How long a turn takes: short, so that a machine that changes speed changes it for neighbours alike.
+pub(crate) const SLICE: Duration = Duration::from_millis(30);
+
+/// How long each program is called beforehand: virtual machines compile what is called often.
+const WARM_UP: Duration = Duration::from_millis(500);
+
+/// Turns of each program with each payload.
+pub(crate) const REPETITIONS: usize = 41;
 
 /// A language with an SDK, and the names of its contenders.
 pub(crate) struct Language {
@@ -58,7 +65,6 @@ pub(crate) struct Sdks {
     pub(crate) absent: Vec<(&'static str, String)>,
     /// Languages and peers with their versions.
     pub(crate) versions: Vec<String>,
-    pub(crate) repetitions: usize,
 }
 
 /// A program that takes part.
@@ -73,12 +79,19 @@ struct Entrant {
 /// Lets the programs of all languages take turns; they have ended when it returns.
 ///
 /// What cannot be started is left out and said loudly.
-pub(crate) fn measure(repetitions: usize) -> io::Result<Sdks> {
+pub(crate) fn measure() -> io::Result<Sdks> {
     let places = Places::find()?;
     let mut contenders: Vec<Box<dyn Contender>> = Vec::new();
     let mut absent = Vec::new();
     for mut entrant in places.entrants() {
-        match Dialogue::start(entrant.name, entrant.speech, &mut entrant.command) {
+        crate::progress(&format!("calls: {} starts", entrant.name));
+        interrupt::check()?;
+        let started = Dialogue::start(entrant.name, entrant.speech, &mut entrant.command);
+        let warmed = started.and_then(|mut dialogue| {
+            dialogue.measure(alone(PAYLOADS[0]), WARM_UP)?;
+            Ok(dialogue)
+        });
+        match warmed {
             Ok(dialogue) => contenders.push(Box::new(dialogue)),
             Err(error) => {
                 let why = format!("{error}: {}", entrant.advice);
@@ -90,8 +103,8 @@ pub(crate) fn measure(repetitions: usize) -> io::Result<Sdks> {
     let names: Vec<&'static str> = contenders.iter().map(|contender| contender.name()).collect();
     let heats: Vec<Heat> =
         PAYLOADS.map(alone).into_iter().map(|case: Case| Heat { case, contenders: names.clone() }).collect();
-    let samples = take_turns(&mut contenders, &heats, repetitions, SLICE)?;
-    Ok(Sdks { samples, absent, versions: places.versions(), repetitions })
+    let samples = take_turns(&mut contenders, &heats, REPETITIONS, SLICE)?;
+    Ok(Sdks { samples, absent, versions: places.versions() })
 }
 
 /// Where the programs of other languages lie.

@@ -38,8 +38,8 @@ pub(crate) struct Plan {
     pub(crate) crowd_repetitions: usize,
     /// Repetitions of questions to a million recorded calls; none, and they are not recorded.
     pub(crate) record_repetitions: usize,
-    /// Repetitions of calls to programs in other languages; none, and they are not started.
-    pub(crate) sdk_repetitions: usize,
+    /// Whether programs in other languages are started and called.
+    pub(crate) with_sdks: bool,
     /// How often a command, a crash and a start is timed in each of them.
     pub(crate) each: usize,
 }
@@ -90,7 +90,7 @@ impl Plan {
             life_repetitions: 7,
             crowd_repetitions: 3,
             record_repetitions: 0,
-            sdk_repetitions: 0,
+            with_sdks: false,
             each: 11,
         }
     }
@@ -107,7 +107,7 @@ impl Plan {
             life_repetitions: 9,
             crowd_repetitions: 5,
             record_repetitions: 9,
-            sdk_repetitions: 9,
+            with_sdks: true,
             each: 15,
         }
     }
@@ -160,10 +160,7 @@ pub(crate) fn measure(plan: &Plan, programs: &Programs) -> io::Result<Findings> 
     )?;
     let rss_kib = lives::rss_per_idle_plugin_kib(plugin, repetitions)?;
     let run_rss_kib = crowd::rss_running_idle_kib(plugin, repetitions)?;
-    let sdks = match plan.sdk_repetitions {
-        0 => None,
-        repetitions => Some(sdks::measure(repetitions)?),
-    };
+    let sdks = if plan.with_sdks { Some(sdks::measure()?) } else { None };
     let record = match plan.record_repetitions {
         0 => None,
         repetitions => Some(record::measure(repetitions)?),

@@ -131,8 +131,11 @@ fn orders_takes_a_number_or_a_user_and_asks_for_one_of_them() {
     assert_eq!(by_number["data"]["orders"][0]["user_id"], "U-1042", "{by_number:#}");
     let neither = ended(&daemon, 8, &["call", "orders.query"]);
     assert_eq!(neither["status"], "needs_input", "{neither:#}");
-    let prompt = neither["needs"]["prompt"].as_str().unwrap_or_default().to_owned();
-    assert!(prompt.contains("order_id or user_id"), "{neither:#}");
+    let prompt = neither["pending"]["prompt"].as_str().expect("a prompt");
+    assert!(prompt.starts_with("Please give: order_id or user_id"), "{neither:#}");
+    let token = neither["pending"]["token"].as_str().expect("a token");
+    let given = ended(&daemon, 0, &["answer", token, "user_id=U-1042"]);
+    assert_eq!(given["data"]["count"], 5, "one of them will do: {given:#}");
     let wrong = ended(&daemon, 3, &["call", "orders.query", "order_id=243"]);
     assert_eq!(wrong["error"]["details"][0]["path"], "/order_id", "{wrong:#}");
 

@@ -63,7 +63,9 @@ impl Targets {
         };
         let (paths, names): (Vec<&String>, Vec<&String>) = words.iter().partition(is_path);
         if !args.is_empty() && (paths.len() != 1 || !names.is_empty()) {
-            return Err(Failure::usage("arguments after -- are those of one executable: name its path alone"));
+            return Err(Failure::usage(
+                "arguments after -- are those of one executable: name its path alone",
+            ));
         }
         if paths.is_empty() {
             let name = |word: &&String| {
@@ -120,7 +122,8 @@ mod tests {
 
     #[test]
     fn names_and_paths_are_told_apart_and_not_mixed() {
-        let read = |words: &[&str]| Targets::read(&words.iter().map(ToString::to_string).collect::<Vec<_>>(), &[]);
+        let read =
+            |words: &[&str]| Targets::read(&words.iter().map(ToString::to_string).collect::<Vec<_>>(), &[]);
         assert!(matches!(read(&[]), Ok(Targets::Plugins(names)) if names.is_empty()));
         assert!(matches!(read(&["desk", "meteo"]), Ok(Targets::Plugins(names)) if names.len() == 2));
         for (words, expected) in [

@@ -3,9 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use plugd_protocol::control::{
-    CheckReport, CheckedOperation, CheckedPlugin, Exported, Tried,
-};
+use plugd_protocol::control::{CheckReport, CheckedOperation, CheckedPlugin, Exported, Tried};
 
 use super::text::{Paint, visible_line, wire_name};
 use super::tools::count;

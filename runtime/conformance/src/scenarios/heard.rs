@@ -1,6 +1,6 @@
 //! What was heard in all conversations together: lines that are none, answers that nobody wanted.
 
-use crate::kit::Kit;
+use crate::kit::{Kit, LEAVE};
 use crate::oddity::Oddity;
 use crate::scenario::{Came, Finding, Needs, Scenario, Stage, Verdict};
 
@@ -69,7 +69,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "leaves_nothing_behind",
         shows: "leaves no process behind",
-        does: "Looks for what it started whenever it has left by itself. plugd kills what is left, but what outlives its plugin also outlives its data.",
+        does: "Lets it leave once more, and looks for what it started whenever it has left by itself. plugd kills what is left, but what outlives its plugin also outlives its data.",
         anchor: "the-process",
         fix: "end what you start before you leave, and wait for it",
         stage: Stage::Last,
@@ -131,6 +131,14 @@ pub(super) async fn fails_in_good_form(kit: Kit) -> Came {
 }
 
 pub(super) async fn leaves_nothing_behind(kit: Kit) -> Came {
+    // Those that failed elsewhere were killed: this one leaves by itself.
+    if kit.described().is_some()
+        && let Ok(mut session) = kit.ready().await
+    {
+        session.close_stdin();
+        session.leaves(LEAVE).await;
+        session.bury().await;
+    }
     let inside = heard(&kit, Oddity::LeftBehind, "a process of its group goes on after it has ended");
     let outside =
         heard(&kit, Oddity::LeftOutside, "a process outside of its group goes on after it has ended");

@@ -56,8 +56,7 @@ pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 pub const OWN_NAME: &str = "plugd";
 
 /// Why no plugin can have it.
-pub const OWN_NAME_TAKEN: &str =
-    "\"plugd\" is the name of what plugd itself offers; give it another one";
+pub const OWN_NAME_TAKEN: &str = "\"plugd\" is the name of what plugd itself offers; give it another one";
 
 /// Everything that is configured.
 #[derive(Debug, Clone)]

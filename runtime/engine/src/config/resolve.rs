@@ -13,8 +13,8 @@ use super::file::{CgroupFile, DevFile, GlobalLimitsFile, LimitsFile, PluginFile,
 use super::form::Layer;
 use super::value::Count;
 use super::{
-    CgroupLimits, Dev, Environment, Limits, OnChange, PluginConfig, RestartMode, RestartPolicy, Rlimits, Sandbox,
-    StartMode,
+    CgroupLimits, Dev, Environment, Limits, OnChange, PluginConfig, RestartMode, RestartPolicy, Rlimits,
+    Sandbox, StartMode,
 };
 
 /// The table `[limits]` as written.
@@ -90,7 +90,10 @@ impl Entry {
 }
 
 fn dev(file: DevFile) -> Dev {
-    Dev { build: file.build.map(|words| words.0).unwrap_or_default(), ignore: file.ignore.unwrap_or_default() }
+    Dev {
+        build: file.build.map(|words| words.0).unwrap_or_default(),
+        ignore: file.ignore.unwrap_or_default(),
+    }
 }
 
 /// A declared manifest, completed with what goes without saying.

@@ -254,7 +254,10 @@ fn everything_that_can_be_said_of_a_plugin_is_taken_up() {
     assert_eq!(rlimits.core_size, Some(0), "no plugin dumps core unless it is told to");
     assert_eq!(plugin.cgroup, CgroupLimits { memory_max: Some(256 << 20), pids_max: Some(20) });
     assert_eq!(plugin.sandbox, Sandbox::ReadOnly);
-    assert_eq!((plugin.dev.build.join(" "), plugin.dev.ignore.join(" ")), ("make it".into(), "notes.db".into()));
+    assert_eq!(
+        (plugin.dev.build.join(" "), plugin.dev.ignore.join(" ")),
+        ("make it".into(), "notes.db".into())
+    );
     assert_eq!(plugin.manifest_sha256, Some("0123456789abcdef".repeat(4)));
     let manifest = json!({"version": "1.0.0", "operations": [], "protocol": 1, "name": "mailbox"});
     assert_eq!(plugin.manifest, Some(manifest));

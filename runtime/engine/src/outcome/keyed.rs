@@ -6,7 +6,6 @@ use plugd_protocol::{CallError, CallId, Outcome};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
-
 /// A key is at most so many bytes: it is a name, not a place for data.
 pub(super) const KEY_MAX_BYTES: usize = 256;
 

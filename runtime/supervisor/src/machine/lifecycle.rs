@@ -261,7 +261,7 @@ impl Lifecycle {
 
     /// Whether a run that has been described waits for somebody who wants it up, and for nothing else.
     pub(super) fn lingers(&self) -> bool {
-        self.spec.lingers && !self.up
+        self.spec.lingers && !self.up && self.gates.block.is_none()
     }
 
     /// Whether it is to be forgotten: no longer configured, and no process is left.

@@ -48,6 +48,9 @@ fn one_that_lingers_after_its_description_is_the_one_that_a_call_gets() {
     check("a lingers", &format!("{described} stop a | close a#1 term a#1 a:stopping"));
     check("a lingers", &format!("{described} config | close a#1 term a#1 a:stopping"));
     check("a lingers", &format!("{described} shutdown | close a#1 term a#1 a:stopping"));
+    // So it is where it could not be started, of which it says so.
+    let needs = "describe a | spawn a#1 a:starting\n a described needs=b | close a#1 term a#1 a:blocked";
+    check("a lingers", needs);
     // One that nobody wants and that dies is not started again.
     check("a lingers", &format!("{described} a exited 1 | a:backoff\n next | 0.25s: a:idle"));
     check(
