@@ -13,7 +13,7 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: tools ## build, then run the whole story on real processes (under a minute after the build)
-	$(CARGO) build -p plugd -p plugd-example-tickets -p plugd-example-trip
+	$(CARGO) build -p plugd -p plugd-example-patrol -p plugd-example-tickets -p plugd-example-trip
 	@$(MAKE) --no-print-directory examples
 	PLUGD="$(TARGET_DIR)/debug/plugd" tests/demo.sh
 
@@ -64,7 +64,7 @@ install: ## install the plugd program, and its launcher beside it, with cargo
 
 clean: ## remove everything that was built
 	$(CARGO) clean
-	rm -rf example-plugins/tickets/bin example-plugins/trip/bin
+	rm -rf example-plugins/*/bin
 
 # The steps the commands above share.
 
@@ -76,9 +76,15 @@ tools:
 
 # `install` puts a new file in place, so a plugin that is running keeps its own.
 examples:
-	@for name in tickets trip; do \
-	  mkdir -p example-plugins/$$name/bin && \
-	  install -m 755 "$(TARGET_DIR)/debug/$$name" example-plugins/$$name/bin/$$name || exit 1; \
+	@for name in patrol tickets trip; do \
+	  install -D -m 755 "$(TARGET_DIR)/debug/$$name" example-plugins/$$name/bin/$$name || exit 1; \
+	done
+	@if ! command -v go >/dev/null; then \
+	  echo "SKIPPED: go is not installed: the examples search and vocabulary are not built" >&2; exit 0; \
+	fi; \
+	for name in search vocabulary; do \
+	  (cd example-plugins/$$name && go build -buildvcs=false -o "$(TARGET_DIR)/debug/example-$$name" .) && \
+	  install -D -m 755 "$(TARGET_DIR)/debug/example-$$name" example-plugins/$$name/bin/$$name || exit 1; \
 	done
 
 # Apart, so that the features the peer wants of tokio do not reach what is measured.

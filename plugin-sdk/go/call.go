@@ -66,7 +66,7 @@ func (c *call) attempt(out *frame) *Error {
 		return &Error{Message: onOneLine(text), code: codeHandlerFailed}
 	}
 	if out.tooLong() {
-		return tooLarge("result_too_large", "result of "+c.operation.name, out.Len())
+		return tooLarge("too_large", "result of "+c.operation.name, out.Len())
 	}
 	return nil
 }

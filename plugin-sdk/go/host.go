@@ -185,7 +185,7 @@ func (s *session) ask(method string, params any) (answers <-chan hostAnswer, for
 	if f.tooLong() {
 		defer f.done()
 		s.asked.remove(id)
-		return nil, nil, tooLarge("message_too_large", method, f.Len())
+		return nil, nil, tooLarge("too_large", method, f.Len())
 	}
 	s.wire.send(f)
 	return answer, func() { s.asked.remove(id) }, nil

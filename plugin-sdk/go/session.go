@@ -260,7 +260,7 @@ func (s *session) notify(method string, params any) error {
 	}
 	if f.tooLong() {
 		defer f.done()
-		return tooLarge("message_too_large", method, f.Len())
+		return tooLarge("too_large", method, f.Len())
 	}
 	s.wire.send(f)
 	return nil

@@ -164,7 +164,7 @@ func TestAnAnswerThatTheHostWouldNotReadFailsItsCall(t *testing.T) {
 	plugin := talk(t, newRough(1))
 	plugin.SendCall(1, "large", "{}")
 	line := plugin.Line()
-	if !strings.Contains(line, `"name":"result_too_large"`) || !strings.Contains(line, "16777216") {
+	if !strings.Contains(line, `"name":"too_large"`) || !strings.Contains(line, "16777216") {
 		t.Errorf("got %.300s", line)
 	}
 }

@@ -264,7 +264,7 @@ fn a_secret_is_neither_shown_nor_logged_nor_told() {
     let sandbox = asking();
     let daemon = sandbox.serve();
     let args = ["--output", "data", "call", "ask.secret"];
-    let terminal = Terminal::run(&sandbox, &args, &[("Password?: ", 0.1, "hunter2\n")]);
+    let terminal = Terminal::run(&sandbox, &args, &[("Password?: ", 0.0, "hunter2\n")]);
     assert_eq!(terminal.data(), json!(7));
     let events = daemon.json(&["events"]).to_string();
     assert!(events.contains("call.asked") && events.contains("call.answered"), "{events}");

@@ -24,7 +24,9 @@ const PAGES: &[(&str, usize)] = &[
     ("first-plugin.md", 10),
     ("go.md", 15),
     ("looking-back.md", 8),
+    ("node.md", 10),
     ("other-plugins.md", 4),
+    ("python.md", 10),
     ("results.md", 8),
     ("rust.md", 15),
     ("testing.md", 10),
@@ -113,6 +115,18 @@ fn the_page_of_calling_is_true() {
 #[test]
 fn the_page_of_tools_for_models_is_true() {
     run("tools-for-models.md");
+}
+
+#[test]
+fn the_page_of_python_is_true() {
+    run("python.md");
+}
+
+#[test]
+fn the_page_of_node_is_true() {
+    if there_is("node", &["--version"]) {
+        run("node.md");
+    }
 }
 
 #[test]

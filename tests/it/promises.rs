@@ -227,6 +227,53 @@ fn status_says_that_a_damaged_record_was_set_aside() {
     daemon.stop();
 }
 
+/// That the record was lost is told by whatever finds it, and until somebody has removed the damaged file.
+#[test]
+fn a_damaged_record_that_a_single_command_finds_is_told_and_so_are_the_keys_it_had() {
+    let sandbox = disk();
+    let call = ["--output", "json", "call", "disk.write", "--key"];
+    let keyed = |key: &str| sandbox.plugd(&[&call[..], &[key]].concat()).expect(0);
+    keyed("first");
+    let damage = || {
+        let path = sandbox.path().join("state/plugd.db");
+        fs::write(path, "this is no record ".repeat(1_000)).expect("it is ours");
+    };
+    damage();
+    let found = keyed("first");
+    assert!(found.stderr.contains("warning: the record of calls could not be read ("), "{}", found.stderr);
+    let warned = |result: &Value| {
+        let warnings = result["meta"]["warnings"].as_array().cloned().unwrap_or_default();
+        warnings.iter().filter(|text| text.to_string().contains("whether a call with this key ran before")).count()
+    };
+    let result = found.json();
+    assert_eq!((warned(&result), runs(&sandbox)), (1, 2), "{result:#}");
+
+    // Whoever comes later is told as well: `doctor`, the next daemon, and the next key.
+    let said = "an earlier record was damaged and set aside";
+    let doctor = sandbox.plugd(&["doctor"]).stdout;
+    assert!(doctor.contains(said) && doctor.contains("plugd.db.corrupt-"), "{doctor}");
+    let daemon = sandbox.serve();
+    assert!(daemon.plugd(&["doctor"]).stdout.contains(said));
+    let status = daemon.json(&["status"]);
+    let anew = status["daemon"]["record_begun_anew"].as_str().unwrap_or_default();
+    assert!(anew.contains("plugd.db.corrupt-"), "{status:#}");
+    assert_eq!(warned(&keyed("second").json()), 1);
+
+    for entry in fs::read_dir(sandbox.path().join("state")).expect("it is there").flatten() {
+        if entry.file_name().to_string_lossy().contains(".corrupt-") {
+            fs::remove_file(entry.path()).expect("it is ours");
+        }
+    }
+    assert!(!daemon.plugd(&["doctor"]).stdout.contains(said));
+    assert_eq!(warned(&keyed("third").json()), 0);
+    daemon.stop();
+
+    // A command that calls nothing says so, too.
+    damage();
+    let found = sandbox.plugd(&["calls"]).expect(0).stderr;
+    assert!(found.contains("warning: the record of calls could not be read ("), "{found}");
+}
+
 #[test]
 fn a_key_is_refused_for_the_true_reason_and_a_changed_record_waits_for_the_next_start() {
     let sandbox = Sandbox::new("");

@@ -134,7 +134,7 @@ class Conversations(unittest.TestCase):
         limit = 16 * 1024 * 1024
         with Process(ROUGH) as plugin:
             error = plugin.call("large", 1, size=limit)["error"]
-            self.assertEqual((error["code"], error["data"]["name"]), (1, "result_too_large"))
+            self.assertEqual((error["code"], error["data"]["name"]), (1, "too_large"))
             self.assertIn("a message has at most 16,777,216", error["message"])
             self.assertEqual(plugin.call("large_partial", 2, size=limit)["error"]["code"], 2)
             plugin.send(b'{"jsonrpc":"2.0","id":3,"method":"call","params":"' + b"x" * limit + b'"}\n')

@@ -304,6 +304,9 @@ pub struct ReloadReport {
     /// The run that each plugin taken up anew is in now.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub generations: BTreeMap<PluginName, u64>,
+    /// What plugins were found to claim otherwise than before under the same version.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub claims_changed: BTreeMap<PluginName, ClaimsChanged>,
     /// Tables of the file that changed and are read only when plugd starts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub next_start: Vec<String>,

@@ -145,8 +145,9 @@ impl<'a> Prompter<'a> {
                 let schema = question.schema.as_deref();
                 let schema: Value =
                     schema.and_then(|schema| serde_json::from_str(schema.get()).ok()).unwrap_or_default();
-                self.line.open(&prompt(question, &schema));
+                // Before the prompt: some type as soon as they see it.
                 let silent = question.sensitive.then(Silence::begin).flatten();
+                self.line.open(&prompt(question, &schema));
                 let typed = self.typed(&ask.token, queue).await;
                 drop(silent);
                 match typed {

@@ -138,6 +138,6 @@ impl Output {
 }
 
 /// Writes a line to stderr; where even that is gone there is nobody left to tell.
-fn complain(text: &str) {
+pub(crate) fn complain(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{}", text.trim_end());
 }

@@ -15,6 +15,8 @@ use plugd_protocol::control::{
 use plugd_protocol::{CallError, CallResult, ErrorKind};
 
 use crate::failure::Failure;
+use crate::output::complain;
+use crate::render::visible_line;
 
 /// How long a plugin may take to leave after its call was cancelled.
 const MOMENT: Duration = Duration::from_secs(1);
@@ -236,6 +238,7 @@ impl Runtime {
     /// A plugin has a moment to see that the call is cancelled, and is then ended.
     pub(crate) async fn finish_soon(self) {
         let Runtime::Embedded { engine, .. } = self else { return };
+        warn(&engine);
         let first = engine.shutdown();
         tokio::pin!(first);
         if tokio::time::timeout(MOMENT, &mut first).await.is_err() {
@@ -245,8 +248,16 @@ impl Runtime {
 
     /// Ends what was begun here: an embedded engine's plugins stop, a connection closes.
     ///
-    /// A signal meanwhile skips the graces.
+    /// What came up that an operator is to know of is said first. A signal meanwhile skips the graces.
     pub(crate) async fn finish(self) {
+        if let Runtime::Embedded { engine, .. } = &self {
+            warn(engine);
+        }
+        self.end().await;
+    }
+
+    /// The same where a log was shown all along.
+    pub(crate) async fn end(self) {
         let Runtime::Embedded { engine, .. } = self else { return };
         let first = engine.shutdown();
         tokio::pin!(first);
@@ -259,6 +270,13 @@ impl Runtime {
         } else {
             first.await;
         }
+    }
+}
+
+/// Says on stderr what else only the daemon's log and `plugd doctor` would.
+fn warn(engine: &Engine) {
+    for remark in engine.remarks() {
+        complain(&format!("warning: {}", visible_line(&remark)));
     }
 }
 

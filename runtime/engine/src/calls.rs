@@ -13,7 +13,22 @@ use crate::asks::Asker;
 ///
 /// The lock is held for one operation on the map and never across an await.
 #[derive(Debug, Default)]
-pub(crate) struct ActiveCalls(Mutex<HashMap<CallId, Entry>>);
+pub(crate) struct ActiveCalls {
+    known: Mutex<HashMap<CallId, Entry>>,
+    /// Those of which it is not known yet what they call, and how to stop them.
+    arriving: Mutex<HashMap<CallId, (u64, oneshot::Sender<()>)>>,
+}
+
+/// A call of which it is not known yet what it calls; it can be stopped by its connection alone.
+#[derive(Debug)]
+pub(crate) struct Arriving {
+    calls: Arc<ActiveCalls>,
+    call_id: CallId,
+    /// How to stop a call that came through no connection.
+    unlisted: Option<oneshot::Sender<()>>,
+    /// Tells when somebody wants it stopped; also after it was entered.
+    pub(crate) cancelled: oneshot::Receiver<()>,
+}
 
 #[derive(Debug)]
 struct Entry {
@@ -45,19 +60,35 @@ pub(crate) struct Listed {
 }
 
 impl ActiveCalls {
-    /// Enters a call; the receiver tells when somebody wants it stopped.
+    /// Takes note of a call that has come through a connection.
+    pub(crate) fn arrive(self: &Arc<Self>, call_id: &CallId, connection: Option<u64>) -> Arriving {
+        let (cancel, cancelled) = oneshot::channel();
+        let unlisted = match connection {
+            Some(connection) => {
+                self.with_arriving(|calls| calls.insert(call_id.clone(), (connection, cancel)));
+                None
+            }
+            None => Some(cancel),
+        };
+        Arriving { calls: Arc::clone(self), call_id: call_id.clone(), unlisted, cancelled }
+    }
+
+    /// Enters a call that had arrived.
     pub(crate) fn enter(
         self: &Arc<Self>,
-        call_id: &CallId,
+        arriving: &mut Arriving,
         operation: OperationId,
         since: UnixMillis,
         via: Via,
-    ) -> (Listed, oneshot::Receiver<()>) {
-        let (cancel, cancelled) = oneshot::channel();
+    ) -> Listed {
+        let call_id = &arriving.call_id;
+        let listed = self.with_arriving(|calls| calls.remove(call_id)).map(|(_, cancel)| cancel);
+        // One that was stopped just now has that word waiting, and needs no other.
+        let cancel = listed.or_else(|| arriving.unlisted.take()).unwrap_or_else(|| oneshot::channel().0);
         let asker = via.asker.map(|asker| asker.of_call(call_id, &operation));
         let entry = Entry { operation, since, cancel, asker, asking: 0, connection: via.connection };
         self.with(|calls| calls.insert(call_id.clone(), entry));
-        (Listed { calls: Arc::clone(self), call_id: call_id.clone() }, cancelled)
+        Listed { calls: Arc::clone(self), call_id: call_id.clone() }
     }
 
     /// Stops a call; true when it was still running.
@@ -68,11 +99,20 @@ impl ActiveCalls {
 
     /// Stops every call made through a connection; those that were still running.
     pub(crate) fn cancel_made_through(&self, connection: u64) -> Vec<CallId> {
+        // These first: one that is entered meanwhile is found after.
+        let arriving: Vec<_> = self.with_arriving(|calls| {
+            calls.extract_if(|_, (through, _)| *through == connection).collect()
+        });
         let made_through = self.with(|calls| {
             let made = calls.iter().filter(|(_, entry)| entry.connection == Some(connection));
             made.map(|(call_id, _)| call_id.clone()).collect::<Vec<_>>()
         });
-        made_through.into_iter().filter(|call_id| self.cancel(call_id)).collect()
+        let mut stopped: Vec<CallId> = arriving
+            .into_iter()
+            .filter_map(|(call_id, (_, cancel))| cancel.send(()).is_ok().then_some(call_id))
+            .collect();
+        stopped.extend(made_through.into_iter().filter(|call_id| self.cancel(call_id)));
+        stopped
     }
 
     /// What a call is of, and whom its questions go to.
@@ -105,7 +145,22 @@ impl ActiveCalls {
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut HashMap<CallId, Entry>) -> T) -> T {
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn with_arriving<T>(
+        &self,
+        act: impl FnOnce(&mut HashMap<CallId, (u64, oneshot::Sender<()>)>) -> T,
+    ) -> T {
+        act(&mut self.arriving.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Drop for Arriving {
+    fn drop(&mut self) {
+        if self.unlisted.is_none() {
+            self.calls.with_arriving(|calls| calls.remove(&self.call_id));
+        }
     }
 }
 

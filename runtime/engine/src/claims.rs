@@ -1,6 +1,6 @@
 //! What plugins claim otherwise than before under one version: seen, told, and shown until it is settled.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plugd_contract::changed_claims;
@@ -11,7 +11,7 @@ use plugd_supervisor::machine::Generation;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::engine::Shared;
+use crate::engine::{Opening, Shared};
 use crate::events::happening;
 
 /// More changes of one plugin are only counted: nobody reads them one by one.
@@ -32,6 +32,10 @@ struct Stated {
     latest: Arc<RawValue>,
     /// How the one differs from the other.
     changed: Option<Arc<ClaimsChanged>>,
+    /// Whether no daemon has told of that yet.
+    untold: bool,
+    /// Whether this engine was the one that told of it.
+    told_here: bool,
 }
 
 /// What stands in the place of a declaration that has changed, to be kept with it.
@@ -40,11 +44,20 @@ pub(crate) struct Agreed {
     pub(crate) manifest: Arc<RawValue>,
     /// When the change was seen.
     pub(crate) since: UnixMillis,
+    /// Whether a single command saw it, so that the next daemon is to tell of it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) untold: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
+fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 impl PartialEq for Agreed {
     fn eq(&self, other: &Agreed) -> bool {
-        self.since == other.since && self.manifest.get() == other.manifest.get()
+        let rest = |agreed: &Agreed| (agreed.since, agreed.untold);
+        rest(self) == rest(other) && self.manifest.get() == other.manifest.get()
     }
 }
 
@@ -55,7 +68,13 @@ impl Claims {
             return;
         }
         let changed = compare(&agreed.manifest, latest, agreed.since).map(Arc::new);
-        let stated = Stated { agreed: Arc::clone(&agreed.manifest), latest: Arc::clone(latest), changed };
+        let stated = Stated {
+            agreed: Arc::clone(&agreed.manifest),
+            latest: Arc::clone(latest),
+            changed,
+            untold: agreed.untold,
+            told_here: false,
+        };
         self.table().insert(plugin.clone(), stated);
     }
 
@@ -70,9 +89,9 @@ impl Claims {
         before: impl FnOnce() -> Option<Arc<RawValue>>,
     ) -> Option<Arc<ClaimsChanged>> {
         let known = self.table().get(plugin).cloned();
-        let (agreed, told) = match known {
-            Some(known) => (Some(known.agreed), known.changed),
-            None => (before(), None),
+        let (agreed, told, as_told) = match known {
+            Some(known) => (Some(known.agreed), known.changed, (known.untold, known.told_here)),
+            None => (before(), None, (false, false)),
         };
         let agreed = agreed.filter(|_| !pinned);
         let changed = agreed.as_ref().and_then(|agreed| compare(agreed, declared, unix_now()));
@@ -86,7 +105,9 @@ impl Claims {
             },
             (Some(_) | None, _) => (Arc::clone(declared), None, false),
         };
-        let stated = Stated { agreed, latest: Arc::clone(declared), changed: changed.clone() };
+        let (untold, told_here) = if is_news { (false, true) } else { as_told };
+        let stated =
+            Stated { agreed, latest: Arc::clone(declared), changed: changed.clone(), untold, told_here };
         self.table().insert(plugin.clone(), stated);
         changed.filter(|_| is_news)
     }
@@ -109,7 +130,35 @@ impl Claims {
         let table = self.table();
         let stated = table.get(plugin)?;
         let since = stated.changed.as_ref()?.since;
-        Some(Agreed { manifest: Arc::clone(&stated.agreed), since })
+        Some(Agreed { manifest: Arc::clone(&stated.agreed), since, untold: stated.untold })
+    }
+
+    /// The change that no daemon has told of, which is told now.
+    fn take_untold(&self, plugin: &PluginName) -> Option<Arc<ClaimsChanged>> {
+        let mut table = self.table();
+        let stated = table.get_mut(plugin).filter(|stated| stated.untold)?;
+        (stated.untold, stated.told_here) = (false, true);
+        stated.changed.clone()
+    }
+
+    /// Leaves what this engine told of one plugin for the next daemon to tell.
+    fn leave_untold(&self, plugin: &PluginName) {
+        if let Some(stated) = self.table().get_mut(plugin) {
+            stated.untold = stated.told_here && stated.changed.is_some();
+        }
+    }
+
+    /// The changes that this engine told of and that stand, by plugin.
+    fn told_here(&self) -> BTreeMap<PluginName, Arc<ClaimsChanged>> {
+        let table = self.table();
+        let told = table.iter().filter(|(_, stated)| stated.told_here);
+        told.filter_map(|(name, stated)| Some((name.clone(), stated.changed.clone()?))).collect()
+    }
+
+    /// Every change that stands, by plugin.
+    pub(crate) fn all_changed(&self) -> BTreeMap<PluginName, Arc<ClaimsChanged>> {
+        let table = self.table();
+        table.iter().filter_map(|(name, stated)| Some((name.clone(), stated.changed.clone()?))).collect()
     }
 
     /// Forgets a plugin that is gone.
@@ -123,7 +172,7 @@ impl Claims {
 }
 
 /// How the claims of one manifest differ from those of another of the same version.
-fn compare(before: &RawValue, after: &RawValue, since: UnixMillis) -> Option<ClaimsChanged> {
+pub(crate) fn compare(before: &RawValue, after: &RawValue, since: UnixMillis) -> Option<ClaimsChanged> {
     if before.get() == after.get() {
         return None;
     }
@@ -154,7 +203,29 @@ impl Shared {
             || self.registry.snapshot().plugin(plugin).map(|registered| Arc::clone(&registered.written));
         let kept = || configured.and_then(|plugin| self.manifests.agreed_before(plugin));
         let before = || kept().or_else(registered);
+        let single = self.manifests.opening == Opening::OnDemand;
+        // An engine for a single call has not read what is kept yet.
+        let unread = configured.filter(|_| single);
+        if let Some((agreed, latest)) = unread.and_then(|plugin| self.manifests.changed_before(plugin)) {
+            self.claims.remember(plugin, &agreed, &latest);
+        }
         let Some(changed) = self.claims.look_at(plugin, declared, pinned, before) else { return };
+        if single {
+            self.claims.leave_untold(plugin);
+        }
+        self.tell_of_claims(plugin, generation, &changed);
+    }
+
+    /// Tells of a change that a single command saw before, where no daemon has yet; true where there is one.
+    pub(crate) fn tell_of_claims_left(&self, plugin: &PluginName) -> bool {
+        let left = self.claims.take_untold(plugin);
+        if let Some(changed) = &left {
+            self.tell_of_claims(plugin, None, changed);
+        }
+        left.is_some()
+    }
+
+    fn tell_of_claims(&self, plugin: &PluginName, generation: Option<Generation>, changed: &ClaimsChanged) {
         let (version, changes) = (changed.version.as_str(), changed.in_words(SHOWN));
         tracing::warn!(%plugin, version, changes, "it declares something else than before under the same version");
         self.events.emit(Event {
@@ -165,16 +236,35 @@ impl Shared {
         });
     }
 
+    /// What plugins were found to claim otherwise than before, for whoever sees no log of this engine; the
+    /// next daemon tells of it, too.
+    pub(crate) fn claims_to_say(&self) -> Vec<String> {
+        let told = self.claims.told_here();
+        let say = |(plugin, changed): (&PluginName, &Arc<ClaimsChanged>)| {
+            self.claims.leave_untold(plugin);
+            self.note_claims(plugin);
+            let (version, changes) = (changed.version.as_str(), changed.in_words(SHOWN));
+            format!("{plugin} declares something else than before under the same version {version}: {changes}")
+        };
+        told.iter().map(say).collect()
+    }
+
+    /// Keeps how a plugin's claims stand, with what it is known to declare.
+    fn note_claims(&self, plugin: &PluginName) {
+        if let Some(registered) = self.registry.snapshot().plugin(plugin) {
+            let quarantined = &registered.manifest.quarantined;
+            let agreed = self.claims.agreed(plugin);
+            self.manifests.note(plugin, Arc::clone(&registered.written), quarantined, agreed);
+        }
+    }
+
     /// Takes what a plugin declares now as agreed to: an operator was told, and goes on with it.
     pub(crate) fn agree_to_claims(&self, plugin: &PluginName) {
         if !self.claims.agree(plugin) {
             return;
         }
         tracing::info!(%plugin, "what it declares now is agreed to");
-        if let Some(registered) = self.registry.snapshot().plugin(plugin) {
-            let quarantined = &registered.manifest.quarantined;
-            self.manifests.note(plugin, Arc::clone(&registered.written), quarantined, None);
-        }
+        self.note_claims(plugin);
     }
 }
 
@@ -235,12 +325,33 @@ mod tests {
         after.remember(&name(), &agreed, &declares("1", false));
         assert_eq!(after.changed(&name()), before.changed(&name()));
         assert!(after.look_at(&name(), &declares("1", false), false, nothing).is_none(), "it was told then");
+        assert!(after.take_untold(&name()).is_none() && after.told_here().is_empty());
         after.agree(&name());
         after.remember(&name(), &agreed, &declares("1", false));
         assert_eq!(after.changed(&name()), None, "what is known here goes before");
         after.forget(&name());
         let kept = || Some(declares("1", true));
         assert!(after.look_at(&name(), &declares("1", false), false, kept).is_some());
+    }
+
+    /// Row D19.
+    #[test]
+    fn d19_what_a_single_command_saw_the_next_daemon_tells_once() {
+        let command = Claims::default();
+        command.look_at(&name(), &declares("1", true), false, nothing);
+        command.look_at(&name(), &declares("1", false), false, nothing);
+        assert_eq!(command.told_here().len(), 1);
+        command.leave_untold(&name());
+        let agreed = command.agreed(&name()).unwrap();
+        assert!(agreed.untold);
+
+        let again = Claims::default();
+        again.remember(&name(), &agreed, &declares("1", false));
+        assert!(again.look_at(&name(), &declares("1", false), false, nothing).is_none(), "it was told");
+        assert!(again.told_here().is_empty() && again.agreed(&name()).unwrap().untold);
+
+        assert!(again.take_untold(&name()).is_some());
+        assert!(again.take_untold(&name()).is_none() && !again.agreed(&name()).unwrap().untold);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use plugd_protocol::PluginName;
-use plugd_protocol::control::{Finding, PluginState, Severity, Source};
+use plugd_protocol::control::{ClaimsChanged, Finding, PluginState, Severity, Source};
 use plugd_protocol::manifest::Manifest;
 use plugd_supervisor::driver::{ExitRecord, PluginView, command_line};
 
@@ -18,6 +18,9 @@ use crate::listing::shown_state;
 
 /// A chain of plugins that wait for one another is followed so far.
 const CHAIN_SHOWN: usize = 20;
+
+/// So many changed claims are named; `plugd status NAME` has them all.
+const CLAIMS_SHOWN: usize = 5;
 
 /// The kernel reads no more of a script's first line either.
 const FIRST_LINE_MAX: u64 = 512;
@@ -30,6 +33,8 @@ pub(crate) struct Patient<'a> {
     pub(crate) manifest: Option<&'a Manifest>,
     /// What its files say is wrong.
     pub(crate) amiss: Vec<String>,
+    /// What it claims otherwise than before under the same version.
+    pub(crate) claims_changed: Option<ClaimsChanged>,
 }
 
 /// Everything that is to be said of a plugin; one finding at least.
@@ -43,6 +48,7 @@ pub(crate) fn diagnose(patient: &Patient<'_>) -> Vec<Finding> {
     }
     findings.extend(patient.unfinished());
     findings.extend(patient.misnamed());
+    findings.extend(patient.other_claims());
     findings.extend(patient.oddities());
     for bad in patient.manifest.iter().flat_map(|manifest| &manifest.quarantined) {
         let message = format!("{name}.{} is not offered: {}", bad.name, bad.reason);
@@ -188,6 +194,21 @@ impl Patient<'_> {
         let message = format!("{name} calls itself {own:?} in its manifest; the configured name counts");
         Some(Finding {
             hint: Some("let both be the same, unless it is meant so".to_owned()),
+            ..self.finding(Severity::Warning, message)
+        })
+    }
+
+    /// That it claims something else than before under one version.
+    fn other_claims(&self) -> Option<Finding> {
+        let name = &self.plugin.name;
+        let changed = self.claims_changed.as_ref()?;
+        let message =
+            format!("{name} declares something else than before under the same version {}", changed.version);
+        Some(Finding {
+            hint: Some(format!(
+                "look at what changed: `plugd reload {name}` agrees to it; its author should have raised the version"
+            )),
+            details: vec![changed.in_words(CLAIMS_SHOWN)],
             ..self.finding(Severity::Warning, message)
         })
     }

@@ -5,14 +5,15 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use plugd_protocol::control::{DoctorReport, Finding, Severity, StatusParams};
+use plugd_protocol::control::{ClaimsChanged, DoctorReport, Finding, Severity, StatusParams};
 use plugd_protocol::{CallError, PluginName};
 use plugd_store::Store;
 use plugd_supervisor::driver::PluginView;
 use plugd_supervisor::launcher;
 
 use crate::check;
-use crate::config::{Broken, Config, ConfigError};
+use crate::claims;
+use crate::config::{Broken, Config, ConfigError, PluginConfig};
 use crate::diagnosis::{Patient, diagnose};
 use crate::engine::{Engine, Opening};
 use crate::manifests;
@@ -61,6 +62,7 @@ impl Engine {
                 views: &views,
                 manifest: snapshot.plugin(&plugin.name).map(|registered| &registered.manifest),
                 amiss: amiss.remove(&plugin.name).unwrap_or_default(),
+                claims_changed: self.claims_changed(plugin),
             });
             well += usize::from(found.iter().all(|finding| finding.severity == Severity::Ok));
             let told = |finding: &Finding| finding.severity != Severity::Ok || params.plugin.is_some();
@@ -75,6 +77,18 @@ impl Engine {
 }
 
 impl Engine {
+    /// What a plugin claims otherwise than before; where none is run, as far as it is remembered.
+    fn claims_changed(&self, plugin: &PluginConfig) -> Option<ClaimsChanged> {
+        let shared = self.shared();
+        match self.opening() {
+            Opening::Everything => shared.claims.changed(&plugin.name),
+            Opening::OnDemand => {
+                let (agreed, latest) = shared.manifests.changed_before(plugin)?;
+                claims::compare(&agreed.manifest, &latest, agreed.since)
+            }
+        }
+    }
+
     /// What plugins are known to declare; where none is run, as far as it is remembered.
     async fn known_manifests(&self, config: &Arc<Config>) -> Arc<Snapshot> {
         match self.opening() {
@@ -272,6 +286,20 @@ fn recording(recording: &Recording, config: &Config) -> Vec<Finding> {
             ),
             details: vec![aside.to.display().to_string()],
             ..about(Severity::Warning, message)
+        });
+    }
+    let before = health.as_ref().filter(|health| health.moved_aside.is_none());
+    if let Some(file) = before.and_then(|health| health.set_aside_before.as_ref()) {
+        findings.push(Finding {
+            hint: Some(
+                "a call that was made with a key before would run again: look first whether it has been done; remove the file when that is settled, and this is not said any more"
+                    .to_owned(),
+            ),
+            details: vec![file.display().to_string()],
+            ..about(
+                Severity::Warning,
+                "an earlier record was damaged and set aside; a new one was begun: keys and tokens of before are unknown now",
+            )
         });
     }
     if let Some(why) = health.as_ref().and_then(|health| health.begun_anew.as_ref()) {

@@ -175,10 +175,10 @@ pub(crate) fn run_failure(plugin: &PluginName, sandbox: Sandbox, failure: RunFai
     Some(error)
 }
 
-/// A failure of the plugin's own, with what it was kept from in its hint: that may well be why.
+/// A failure of the plugin's own, with what it was kept from in its hint where it reads as if that is why.
 fn confined(plugin: &PluginName, sandbox: Sandbox, mut error: CallError) -> CallError {
     let may_be_why = match error.class() {
-        ErrorClass::Plugin | ErrorClass::Process => sandbox == Sandbox::ReadOnly,
+        ErrorClass::Plugin | ErrorClass::Process => sandbox.may_have_refused(&error.message),
         ErrorClass::Request
         | ErrorClass::Argument
         | ErrorClass::Interaction

@@ -393,5 +393,7 @@ fn begun_anew(store: &Store) -> Option<String> {
     let aside = health.moved_aside.map(|aside| {
         format!("the one before could not be read ({}) and lies in {}", aside.reason, aside.to.display())
     });
-    aside.or_else(|| Some(format!("the one before {}", health.begun_anew?)))
+    let lost = || Some(format!("the one before {}", health.begun_anew?));
+    let before = || Some(format!("an earlier one was damaged and lies in {}", health.set_aside_before?.display()));
+    aside.or_else(lost).or_else(before)
 }

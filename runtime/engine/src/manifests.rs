@@ -55,7 +55,7 @@ const FLUSH_MAX: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct ManifestCache {
     memory: Arc<Memory>,
-    opening: Opening,
+    pub(crate) opening: Opening,
     opened: UnixMillis,
     /// None where nothing is kept.
     jobs: Option<mpsc::SyncSender<Job>>,
@@ -190,10 +190,7 @@ impl ManifestCache {
     }
 
     /// What a plugin was kept to claim otherwise than before, and what it was to be compared with.
-    fn changed_before(&self, plugin: &PluginConfig) -> Option<(Agreed, Arc<RawValue>)> {
-        if self.opening == Opening::OnDemand {
-            return None;
-        }
+    pub(crate) fn changed_before(&self, plugin: &PluginConfig) -> Option<(Agreed, Arc<RawValue>)> {
         let kept = self.kept(plugin)?;
         let is_agreed = plugin.manifest_sha256.is_some() && pin::allows(plugin, &kept.manifest);
         let agreed = kept.agreed.clone().filter(|_| !is_agreed)?;

@@ -49,6 +49,12 @@ async fn watch(
             return;
         };
         let Some(engine) = engine.upgrade().map(Engine::of) else { return };
+        // What is mended is forgotten: should it come back, that is news. What was not looked for is not mended.
+        if found.len() <= OVERLAPS_MAX {
+            let found: BTreeSet<(&OperationId, &OperationId)> =
+                found.iter().map(|overlap| (&overlap.one, &overlap.other)).collect();
+            told.retain(|(one, other)| found.contains(&(one, other)));
+        }
         tell(engine.shared(), &found, &mut told);
         drop(engine);
         let changed = tokio::select! {

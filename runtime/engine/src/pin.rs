@@ -1,5 +1,7 @@
 //! Manifests that the configuration pins: what a plugin declares is the one thing, or it is refused.
 
+use std::collections::BTreeMap;
+
 use plugd_contract::{canonical, changed_claims};
 use plugd_protocol::Manifest;
 use plugd_protocol::control::{ClaimsChanged, UnixMillis};
@@ -47,7 +49,7 @@ fn difference(was: &RawValue, is: &RawValue) -> Option<String> {
     let (was, is) = (Manifest::parse(was.get()).ok()?, Manifest::parse(is.get()).ok()?);
     let changes = changed_claims(&was, &is);
     let told = match changes.is_empty() {
-        true => "no operation, effect, schema, confirmation or scope".to_owned(),
+        true => texts(&was, &is),
         false => {
             let version = is.version.clone();
             ClaimsChanged { version, since: UnixMillis(0), changes, more: 0 }.in_words(SHOWN)
@@ -57,6 +59,33 @@ fn difference(was: &RawValue, is: &RawValue) -> Option<String> {
         true => Some(told),
         false => Some(format!("version {} → {}; {told}", was.version, is.version)),
     }
+}
+
+/// Which texts differ between manifests that claim the same, by operation.
+fn texts(was: &Manifest, is: &Manifest) -> String {
+    let before: BTreeMap<_, _> =
+        was.operations.iter().map(|operation| (&operation.name, operation)).collect();
+    let mut changed = Vec::new();
+    for operation in &is.operations {
+        let Some(before) = before.get(&operation.name) else { continue };
+        let parts = [
+            ("title", before.title != operation.title),
+            ("description", before.description != operation.description),
+            ("when_to_use", before.when_to_use != operation.when_to_use),
+            ("when_not_to_use", before.when_not_to_use != operation.when_not_to_use),
+        ];
+        let parts: Vec<&str> = parts.into_iter().filter_map(|(part, differs)| differs.then_some(part)).collect();
+        if !parts.is_empty() {
+            changed.push(format!("{}: {}", operation.name, parts.join(", ")));
+        }
+    }
+    if changed.is_empty() {
+        return "no operation, effect, schema, confirmation or scope, and no description of an operation".to_owned();
+    }
+    let more = changed.len().saturating_sub(SHOWN);
+    changed.truncate(SHOWN);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    format!("only texts: {}{more}", changed.join("; "))
 }
 
 #[cfg(test)]
@@ -99,6 +128,19 @@ mod tests {
                  what changed: a: read_only true → false; if you agree to it, set manifest_sha256 = \"{is}\""
             )
         );
+    }
+
+    #[test]
+    fn a_text_that_changed_is_named() {
+        let manifest = |description: &str| {
+            raw(&format!(
+                r#"{{"protocol":1,"name":"p","version":"1","operations":[{{"name":"a","description":"{description}","input_schema":{{}}}}]}}"#
+            ))
+        };
+        let (one, two) = (manifest("Reads."), manifest("Reads all."));
+        let pinned = plugin(&format!("manifest_sha256 = \"{}\"", digest(&one)));
+        let reason = refusal(&pinned, &two, [&*one]).unwrap();
+        assert!(reason.contains("; what changed: only texts: a: description; if you agree"), "{reason}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use plugd_protocol::control::{Event, PluginState, PluginsParams, ReloadParams, ReloadReport};
+use plugd_protocol::control::{ClaimsChanged, Event, PluginState, PluginsParams, ReloadParams, ReloadReport};
 use plugd_protocol::error::{ErrorKind, MESSAGE_MAX_CHARS, clip};
 use plugd_protocol::{CallError, PluginName};
 use plugd_supervisor::driver::{PluginSpec, PluginView};
@@ -39,6 +39,7 @@ impl Engine {
         let plugins = self.known(&PluginsParams { plugins: vec![plugin.clone()] })?;
         // Whoever was told of a change and takes the plugin up all the same agrees to it.
         self.shared().agree_to_claims(plugin);
+        let claims = self.shared().claims.all_changed();
         self.look_again(&plugins, false).await?;
         let views = self.plugins().reload(plugin.clone()).await.map_err(gone)?;
         let config = self.config();
@@ -53,8 +54,10 @@ impl Engine {
             restart_required: Vec::new(),
             failed: BTreeMap::new(),
             generations: BTreeMap::new(),
+            claims_changed: BTreeMap::new(),
             next_start: Vec::new(),
         };
+        report.claims_changed = self.newly_claimed(&claims);
         let Some(view) = views.into_iter().find(|view| view.name == *plugin) else { return Ok(report) };
         match &view.view.restart_required {
             Some(_) if manual => report.restart_required.push(plugin.clone()),
@@ -116,6 +119,7 @@ impl Engine {
         mut applied: MutexGuard<'_, Vec<PluginSpec>>,
     ) -> Result<ReloadReport, CallError> {
         let before = applied.clone();
+        let claims = self.shared().claims.all_changed();
         let serving = Serving {
             views: self.plugins().views().await.map_err(gone)?,
             problems: check::problems(&self.config(), &self.shared().registry.snapshot()),
@@ -132,12 +136,23 @@ impl Engine {
         let problems = check::problems(&config, &self.shared().registry.snapshot());
         report.failed = failed(&report, &views, &config, &serving.new_problems(problems));
         report.failed.extend(serving.lost(&views, &config));
+        report.claims_changed = self.newly_claimed(&claims);
         // The file of the record is open as it was said when plugd started.
         if config.record != self.shared().record_as_opened {
             report.next_start.push("record".to_owned());
         }
         self.shared().events.emit(happening("config.reloaded"));
         Ok(report)
+    }
+
+    /// What is claimed otherwise than before, save what was so already.
+    fn newly_claimed(
+        &self,
+        before: &BTreeMap<PluginName, Arc<ClaimsChanged>>,
+    ) -> BTreeMap<PluginName, ClaimsChanged> {
+        let now = self.shared().claims.all_changed().into_iter();
+        let news = now.filter(|(plugin, changed)| before.get(plugin) != Some(changed));
+        news.map(|(plugin, changed)| (plugin, ClaimsChanged::clone(&changed))).collect()
     }
 
     /// Waits for these plugins, and for those that another reload is still about to replace.
@@ -194,6 +209,7 @@ fn difference(before: &[PluginSpec], after: &[PluginSpec], config_generation: u6
         restart_required: Vec::new(),
         failed: BTreeMap::new(),
         generations: BTreeMap::new(),
+        claims_changed: BTreeMap::new(),
         next_start: Vec::new(),
     };
     for spec in after {

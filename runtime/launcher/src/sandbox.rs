@@ -31,7 +31,20 @@ pub enum Sandbox {
     ReadOnly,
 }
 
+/// How a refused write reads in the words of C, Python, Node, Go, Java and shells, in lower case.
+const REFUSED: [&str; 6] =
+    ["permission denied", "not permitted", "eacces", "eperm", "read-only file system", "erofs"];
+
 impl Sandbox {
+    /// Whether what failed with these words may well have failed because of it.
+    pub fn may_have_refused(self, message: &str) -> bool {
+        let message = message.to_lowercase();
+        match self {
+            Sandbox::None => false,
+            Sandbox::ReadOnly => REFUSED.iter().any(|words| message.contains(words)),
+        }
+    }
+
     /// As it is called in the configuration.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -48,6 +48,12 @@ pub(crate) fn move_aside(path: &Path, reason: &str) -> io::Result<MovedAside> {
     Ok(MovedAside { to, reason: reason.to_owned() })
 }
 
+/// The damaged file beside this one that was moved there last.
+pub(crate) fn latest(path: &Path) -> Option<PathBuf> {
+    // The time stands in the name.
+    damaged_files(path).into_iter().map(|(_, file)| file).max()
+}
+
 /// Such as `plugd.db.corrupt-20261130T121913Z`.
 fn free_name(path: &Path) -> PathBuf {
     let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
@@ -106,6 +112,7 @@ mod tests {
         let left = damaged_files(&path);
         assert_eq!(left.len(), KEPT_MAX);
         let latest = moved.last().expect("five");
+        assert!(super::latest(&path).is_some() && super::latest(&folder.path().join("other")).is_none());
         assert_eq!(fs::read_to_string(latest).expect("the latest is kept"), "4");
         assert!(beside(latest, "-wal").exists());
     }

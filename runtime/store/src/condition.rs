@@ -1,5 +1,6 @@
 //! Whether calls are recorded at present, and if not, why.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -16,6 +17,8 @@ pub struct Health {
     pub dropped: u64,
     /// A damaged file that was moved aside since it was opened: the latest.
     pub moved_aside: Option<MovedAside>,
+    /// A damaged file that was moved aside before that, as long as it is there: the latest.
+    pub set_aside_before: Option<PathBuf>,
     /// What befell the file since it was opened, such as "was moved or deleted", so that a new one
     /// was begun.
     pub begun_anew: Option<String>,
@@ -32,8 +35,15 @@ pub(crate) struct Condition {
 }
 
 impl Condition {
-    pub(crate) fn good(moved_aside: Option<MovedAside>) -> Condition {
-        let health = Health { recording: true, reason: None, dropped: 0, moved_aside, begun_anew: None };
+    pub(crate) fn good(moved_aside: Option<MovedAside>, set_aside_before: Option<PathBuf>) -> Condition {
+        let health = Health {
+            recording: true,
+            reason: None,
+            dropped: 0,
+            moved_aside,
+            set_aside_before,
+            begun_anew: None,
+        };
         Condition { health: Mutex::new(health), recording: AtomicBool::new(true), batches: AtomicU64::new(0) }
     }
 

@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 use tokio::time::{timeout, timeout_at};
 
-use crate::aside::MovedAside;
+use crate::aside::{self, MovedAside};
 use crate::condition::{Condition, Health};
 use crate::error::{StoreError, in_words, is_damage};
 use crate::file;
@@ -79,13 +79,15 @@ impl Store {
         let owners = Owners::enter(path).map_err(unusable)?;
         let opened = file::open(path, &owners)?;
         let moved_aside = opened.moved_aside.clone();
+        let now = moved_aside.as_ref().map(|aside| aside.to.as_path());
+        let before = aside::latest(path).filter(|latest| now != Some(latest));
         let shared = Arc::new(Shared {
             path: path.to_owned(),
             keep,
             queue: Queue::new(),
             readers: Readers::new(path),
             owners,
-            condition: Condition::good(moved_aside.clone()),
+            condition: Condition::good(moved_aside.clone(), before),
             identity: Mutex::new(opened.identity),
         });
         let writer = Writer::new(Arc::clone(&shared), opened);
@@ -178,6 +180,8 @@ impl Store {
     /// Whether calls are recorded at present.
     pub fn health(&self) -> Health {
         let mut health = self.shared().condition.health();
+        // Whoever has seen to it removes it.
+        health.set_aside_before.take_if(|file| !file.exists());
         if health.recording && self.shared().has_lost_file() {
             // Said at once, and mended without waiting for a call.
             self.send(|_| Ok(()));

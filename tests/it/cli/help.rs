@@ -12,6 +12,8 @@ pub(super) const COMMANDS: &[&str] = &[
     "doctor",
     "describe",
     "tools",
+    "new",
+    "dev",
     "check",
     "lint",
     "call",

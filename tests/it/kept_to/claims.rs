@@ -97,7 +97,11 @@ fn d19_claims_that_change_under_one_version_are_told_once_and_shown_until_the_ve
     assert_eq!(daemon.status("ledger")["claims_changed"], Value::Null);
 
     write(&sandbox, "1.0.0", &[typed(read(false)), wipe()]);
-    daemon.plugd(&["reload"]).expect(0);
+    let reload = daemon.json(&["reload"]);
+    let news = &reload["claims_changed"]["ledger"]["changes"];
+    assert_eq!(news.as_array().map(Vec::len), Some(3), "{reload:#}");
+    let doctor = daemon.plugd(&["doctor"]).stdout;
+    assert!(doctor.contains("ledger declares something else than before under the same version 1.0.0"), "{doctor}");
     let all = ["read effects.read_only true false", "read input_schema - -", "wipe added - -"];
     assert_eq!(changed(&daemon), all);
     let status = daemon.status("ledger");
@@ -124,7 +128,7 @@ fn d19_claims_that_change_under_one_version_are_told_once_and_shown_until_the_ve
     assert_eq!(said(&daemon), 1, "{:?}", daemon.said_of("ledger"));
 
     // The same again is no news, here and in the next daemon.
-    daemon.plugd(&["reload"]).expect(0);
+    assert_eq!(daemon.json(&["reload"]).get("claims_changed"), None);
     data(&daemon, "ledger.read");
     assert_eq!(events_of(&daemon, "plugin.claims_changed").len(), 1);
     daemon.stop();
@@ -165,11 +169,24 @@ fn d19_a_call_without_a_daemon_keeps_to_the_pin_and_leaves_what_changed_to_be_se
     let message = text(&refused["error"]["message"]);
     assert!(message.contains(&format!("manifest_sha256 is {one}")), "{refused:#}");
     sandbox.configure(&ledger(""));
-    sandbox.plugd(&["call", "ledger.read"]).expect(0);
-    let daemon = sandbox.serve();
-    daemon.json(&["describe", "ledger"]);
-    assert_eq!(changed(&daemon), ["read effects.read_only true false"]);
-    daemon.stop();
+    // The command says so, once; `doctor` knows it without a daemon, and the next daemon tells of it once.
+    let told = "ledger declares something else than before under the same version 1.0.0: read: read_only true";
+    let said = sandbox.plugd(&["call", "ledger.read"]).expect(0).stderr;
+    assert!(said.contains(&format!("warning: {told}")), "{said}");
+    let said = sandbox.plugd(&["call", "ledger.read"]).expect(0).stderr;
+    assert!(!said.contains("warning:"), "{said}");
+    let doctor = sandbox.plugd(&["doctor"]).stdout;
+    assert!(doctor.contains("ledger declares something else than before under the same version"), "{doctor}");
+    for events in [1, 0] {
+        let daemon = sandbox.serve();
+        daemon.json(&["describe", "ledger"]);
+        assert_eq!(changed(&daemon), ["read effects.read_only true false"]);
+        assert_eq!(events_of(&daemon, "plugin.claims_changed").len(), events);
+        let said = daemon.said_of("ledger");
+        let warned = said.iter().filter(|line| line.contains("WARN") && line.contains("under the same version"));
+        assert_eq!(warned.count(), events, "{said:?}");
+        daemon.stop();
+    }
 }
 
 #[test]
@@ -244,6 +261,16 @@ fn d19_what_is_not_the_pinned_manifest_is_refused_with_what_changed_and_what_to_
     let tools = daemon.json(&["tools", "--all"]);
     assert!(!tools["tools"].to_string().contains("ledger.read"), "{tools:#}");
     daemon.plugd(&["call", "ledger.read"]).expect(6);
+
+    // What is refused is tried once by each restart, and not a second time when that is over.
+    let generation = |status: &Value| status["generation"].as_u64().expect("a number");
+    let before = generation(&daemon.status("ledger"));
+    for restarts in 1..=2 {
+        daemon.plugd(&["restart", "ledger"]).expect(6);
+        let status = daemon.status("ledger");
+        assert_eq!((&status["state"], &status["pid"]), (&json!("disabled"), &Value::Null), "{status:#}");
+        assert_eq!(generation(&status), before + restarts, "{status:#}");
+    }
 
     sandbox.configure(&pinned(two));
     daemon.plugd(&["reload"]).expect(0);

@@ -40,7 +40,7 @@ fn r10_the_daemon_warns_of_each_overlap_once_and_of_new_ones_when_they_are_regis
     // What was told is not told again; what comes is.
     daemon.plugd(&["reload"]).expect(0);
     daemon.plugd(&["reload", "live"]).expect(0);
-    sandbox.configure(&(both + &lookup(&sandbox, "mirror")));
+    sandbox.configure(&(both.clone() + &lookup(&sandbox, "mirror")));
     daemon.plugd(&["reload"]).expect(0);
     eventually("the new pairs are told of", || warned(&daemon, &sandbox).len() > 2);
     let told = warned(&daemon, &sandbox);
@@ -52,6 +52,22 @@ fn r10_the_daemon_warns_of_each_overlap_once_and_of_new_ones_when_they_are_regis
         assert_eq!(told.iter().filter(|line| line.contains(pair)).count(), 1, "{pair}: {told:#?}");
     }
     assert_eq!(told.len(), 3, "{told:#?}");
+
+    // One that was mended and comes back is told again, and only that one.
+    sandbox.python("mirror", &operations(&[json!({"name": "sum", "input_schema": {"type": "object"},
+        "description": "Adds numbers up."})]));
+    daemon.plugd(&["reload"]).expect(0);
+    let mended = || daemon.plugd(&["lint"]).stdout;
+    eventually("it is mended", || !mended().contains("mirror.look_up"));
+    // The daemon looks when nothing was registered for a second: what comes later is told by then.
+    sandbox.configure(&(both.clone() + &lookup(&sandbox, "later")));
+    daemon.plugd(&["reload"]).expect(0);
+    eventually("the later pairs are told of", || warned(&daemon, &sandbox).len() > 4);
+    sandbox.configure(&(both + &lookup(&sandbox, "mirror")));
+    daemon.plugd(&["reload"]).expect(0);
+    let told_of = |pair: &str| warned(&daemon, &sandbox).iter().filter(|line| line.contains(pair)).count();
+    eventually("what comes back is told of", || told_of("archive.look_up and mirror.look_up") == 2);
+    assert_eq!(told_of("archive.look_up and live.look_up"), 1);
     daemon.stop();
 }
 

@@ -223,7 +223,7 @@ class Session(Link):
             self._answer(call.request_id, member)
         except FrameTooLarge as error:
             why = f"the result cannot be sent: {error}"
-            self._refuse(call.request_id, Error("result_too_large", why, hint="ask for less, or for a part of it"))
+            self._refuse(call.request_id, Error("too_large", why, hint="ask for less, or for a part of it"))
 
     def _answer(self, request_id: Any, member: str) -> None:
         head = request_id if request_id.__class__ is int else dumps(request_id)

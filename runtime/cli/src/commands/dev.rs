@@ -84,7 +84,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
         }
         None => Ok(INTERRUPTED),
     };
-    runtime.finish().await;
+    runtime.end().await;
     logs.abort();
     code
 }

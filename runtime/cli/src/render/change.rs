@@ -50,6 +50,9 @@ pub(crate) fn changed(what: &str, already: &str, report: &ChangeReport) -> Strin
     out
 }
 
+/// So many changed claims are named; `plugd status NAME` has them all.
+const CLAIMS_SHOWN: usize = 5;
+
 /// What a reload changed, and which plugins go on as they were, and why.
 pub(crate) fn reloaded(report: &ReloadReport, kept: &[PluginStatus]) -> String {
     let mut out = String::new();
@@ -78,6 +81,14 @@ pub(crate) fn reloaded(report: &ReloadReport, kept: &[PluginStatus]) -> String {
                 writeln!(out, "not replaced: {name}: {changed}{reason}; `plugd reload {name}` tries again")
             }
         };
+    }
+    for (name, changed) in &report.claims_changed {
+        let (version, what) = (visible_line(&changed.version), changed.in_words(CLAIMS_SHOWN));
+        let what = visible_line(&what);
+        let _ = writeln!(
+            out,
+            "claims changed under the same version {version}: {name}: {what}; `plugd reload {name}` agrees to it"
+        );
     }
     for (name, reason) in &report.failed {
         if !report.restart_required.contains(name) {
@@ -114,6 +125,8 @@ mod tests {
     fn a_reload_says_what_changed_and_what_is_to_be_done_about_the_rest() {
         let report: ReloadReport = serde_json::from_value(json!({
             "config_generation": 4, "added": ["a", "b"], "removed": [], "changed": ["c"], "unchanged": ["d"],
+            "claims_changed": {"c": {"version": "1", "since": 0, "changes": [
+                {"operation": "wipe", "part": "effects.destructive", "from": "true", "to": "false"}]}},
             "restart_required": ["m", "n"], "failed": {"a": "it is backoff: exit\u{1b} status 1", "n": "it failed"},
         }))
         .unwrap();
@@ -121,6 +134,7 @@ mod tests {
         let expected = "added: a, b\nchanged: c\n\
             restart required: m: env.FOO, file main.py changed; `plugd restart m` applies it (on_change is manual)\n\
             not replaced: n: env.FOO, file main.py changed; the new one failed: \\u{1b}[1mno; `plugd reload n` tries again\n\
+            claims changed under the same version 1: c: wipe: destructive true → false; `plugd reload c` agrees to it\n\
             failed: a: it is backoff: exit\\u{1b} status 1\n\
             1 unchanged; configuration 4\n";
         assert_eq!(shown, expected);

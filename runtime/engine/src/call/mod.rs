@@ -106,7 +106,8 @@ enum Next {
 /// A call's place among those that have not ended.
 struct Active {
     listed: Listed,
-    cancelled: oneshot::Receiver<()>,
+    /// Its beginning, which also tells when it is to be stopped.
+    arriving: Arriving,
 }
 
 impl Engine {
@@ -146,11 +147,16 @@ impl Engine {
     async fn made_ready(&self, trail: &mut Trail) -> Result<Next, Stopped> {
         trail.request.take_up_deadline()?;
         let profile = self.profile_of(&trail.request)?;
-        let operation = self.resolve(&trail.request, profile.as_deref()).await?;
+        let mut arriving = self.shared().calls.arrive(&trail.call_id, trail.request.via.connection);
+        let operation = tokio::select! {
+            biased;
+            operation = self.resolve(&trail.request, profile.as_deref()) => operation?,
+            () = self::cancelled(&mut arriving.cancelled) => return Err(cancel(Outcome::NotRun).into()),
+        };
         let declared = self.shared().registry.snapshot();
         trail.resolved(&operation);
         self.authorise(&trail.request, profile.as_deref(), &operation)?;
-        let Active { listed, mut cancelled } = self.enter(trail, &operation);
+        let listed = self.enter(&mut arriving, trail, &operation);
         let stages = async {
             if let Some(earlier) = keys::earlier(trail, &operation).await? {
                 return ended_by(earlier).map(Some);
@@ -164,22 +170,22 @@ impl Engine {
         let ended = tokio::select! {
             biased;
             ended = stages => ended?,
-            () = self::cancelled(&mut cancelled) => return Err(cancel(Outcome::NotRun).into()),
+            () = self::cancelled(&mut arriving.cancelled) => return Err(cancel(Outcome::NotRun).into()),
         };
         Ok(match ended {
             Some(outcome) => Next::Ended(outcome),
-            None => Next::Run(Ready { declared, active: Active { listed, cancelled } }),
+            None => Next::Run(Ready { declared, active: Active { listed, arriving } }),
         })
     }
 
     /// The stages that run it; its result is whole, and [`Trail::close`] is still to come.
     pub(crate) async fn run_ready(&self, ready: Ready, trail: &mut Trail) -> CallResult {
-        let Ready { declared, active: Active { listed, mut cancelled } } = ready;
+        let Ready { declared, active: Active { listed, mut arriving } } = ready;
         let delivered = AtomicBool::new(false);
         let outcome = tokio::select! {
             biased;
             outcome = self.answer_of(declared, trail, &delivered) => outcome,
-            () = self::cancelled(&mut cancelled) => {
+            () = self::cancelled(&mut arriving.cancelled) => {
                 let outcome = if delivered.load(Ordering::Relaxed) { Outcome::Unknown } else { Outcome::NotRun };
                 Err(cancel(outcome).into())
             }
@@ -246,14 +252,9 @@ impl Engine {
         self.config().plugins.get(plugin).is_some_and(|plugin| plugin.strict)
     }
 
-    fn enter(&self, trail: &mut Trail, operation: &RegisteredOperation) -> Active {
-        let (listed, cancelled) = self.shared().calls.enter(
-            &trail.call_id,
-            operation.id.clone(),
-            trail.at,
-            std::mem::take(&mut trail.request.via),
-        );
-        Active { listed, cancelled }
+    fn enter(&self, arriving: &mut Arriving, trail: &mut Trail, operation: &RegisteredOperation) -> Listed {
+        let via = std::mem::take(&mut trail.request.via);
+        self.shared().calls.enter(arriving, operation.id.clone(), trail.at, via)
     }
 }
 

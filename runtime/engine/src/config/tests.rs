@@ -188,10 +188,8 @@ fn a_secret_value_is_neither_in_an_error_nor_shown() {
     assert!(!format!("{config:?} {shown}").contains("s3cr3t"));
 }
 
-#[test]
-fn everything_that_can_be_said_of_a_plugin_is_taken_up() {
-    let plugin = plugin(
-        r#"[plugins.mailbox]
+/// A plugin of which everything is said that can be.
+const EVERYTHING: &str = r#"[plugins.mailbox]
         command = ["python3", "mailbox.py"]
         cwd = "w"
         protocol = "plugd"
@@ -223,8 +221,11 @@ fn everything_that_can_be_said_of_a_plugin_is_taken_up() {
         [plugins.mailbox.manifest]
         version = "1.0.0"
         operations = []
-        "#,
-    );
+        "#;
+
+#[test]
+fn everything_that_can_be_said_of_a_plugin_is_taken_up() {
+    let plugin = plugin(EVERYTHING);
     assert_eq!(plugin.source, Source::Config { file: "/srv/plugd.toml".to_owned() });
     assert_eq!((plugin.start, plugin.enabled, plugin.priority), (StartMode::Eager, false, Some(-10)));
     assert_eq!(plugin.cwd, Path::new("/srv/w"));

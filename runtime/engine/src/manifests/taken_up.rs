@@ -28,8 +28,17 @@ pub(crate) fn take_up(shared: &Shared, config: &Config) -> BTreeMap<PluginName, 
                 None
             }
         };
-        if let Some((agreed, latest)) = shared.manifests.changed_before(plugin) {
+        // An engine for a single call reads what is kept of a plugin when that is described.
+        let read = (shared.manifests.opening == Opening::Everything).then_some(plugin);
+        if let Some((agreed, latest)) = read.and_then(|plugin| shared.manifests.changed_before(plugin)) {
             shared.claims.remember(&plugin.name, &agreed, &latest);
+            if shared.tell_of_claims_left(&plugin.name) {
+                // Where its files are others by now, that it was told is kept with what they declare.
+                if let Some(Known { manifest, checked: Checked::Before(quarantined) }) = &kept {
+                    let agreed = shared.claims.agreed(&plugin.name);
+                    shared.manifests.note(&plugin.name, Arc::clone(manifest), quarantined, agreed);
+                }
+            }
         }
         let beside = beside(shared, plugin, kept.is_some());
         known.extend(beside.or(kept).map(|known| (plugin.name.clone(), known)));

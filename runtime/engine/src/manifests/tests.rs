@@ -219,7 +219,7 @@ async fn a_plugin_that_is_gone_is_forgotten() {
 async fn d19_what_a_plugin_claimed_before_is_known_whatever_became_of_its_files() {
     let place = Place::new();
     let raw = |text: &str| -> Arc<RawValue> { RawValue::from_string(text.to_owned()).unwrap().into() };
-    let agreed = Agreed { manifest: raw("{\"as\":\"before\"}"), since: UnixMillis(7) };
+    let agreed = Agreed { manifest: raw("{\"as\":\"before\"}"), since: UnixMillis(7), untold: false };
     let cache = place.next_start();
     cache.known(&place.plugin("")).unwrap();
     cache.note(&PluginName::new("fp").unwrap(), raw(MANIFEST), &[], Some(agreed.clone()));

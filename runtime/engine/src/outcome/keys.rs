@@ -29,6 +29,9 @@ use crate::registry::RegisteredOperation;
 /// What to do about a failure that was recorded.
 const FINAL: &str = "this is what the first call with the key came to, for good: take a new key to call anew";
 
+/// What a call with a key is told while nobody has seen to a record that was lost.
+const FORGOTTEN: &str = "the record of calls was lost and begun anew: whether a call with this key ran before is not known, and this one ran; `plugd doctor` names the reason and the damaged file, and this is said until that is removed";
+
 /// How often another process is asked whether its call with the key has ended.
 const OTHER_PROCESS_EVERY: Duration = Duration::from_millis(100);
 
@@ -156,6 +159,8 @@ pub(crate) async fn begin(
         match begun {
             Ok(KeyState::New) => {
                 claim.begun = true;
+                let forgotten = claim.store.as_ref().is_some_and(has_forgotten) && !claim.call.idempotent;
+                trail.warnings.extend(forgotten.then(|| FORGOTTEN.to_owned()));
                 claim.keys.with(|table| table.untold.forget(&Scope::of(&claim.call)));
                 return Ok(None);
             }
@@ -179,6 +184,14 @@ pub(crate) async fn begin(
             }
         }
     }
+}
+
+/// Whether keys that were given before may be unknown to the store.
+fn has_forgotten(store: &Store) -> bool {
+    let health = store.health();
+    health.moved_aside.is_some_and(|aside| aside.to.exists())
+        || health.set_aside_before.is_some()
+        || health.begun_anew.is_some()
 }
 
 /// Takes note of how the call ended, its data still whole; the key is free again where it did not run.

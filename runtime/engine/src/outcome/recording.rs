@@ -141,6 +141,23 @@ async fn fill_later(slot: Weak<Slot>, path: PathBuf, keep: Retention) {
 }
 
 impl Engine {
+    /// What a person is to know of that has come up here, for a process that shows no log; ask before its end.
+    ///
+    /// That the record was lost, and what plugins claim otherwise than before.
+    pub fn remarks(&self) -> Vec<String> {
+        let health = self.shared().recording.store().map(Store::health);
+        let why = health.and_then(|health| {
+            let aside = health.moved_aside.map(|aside| {
+                format!("could not be read ({}) and was set aside as {}", aside.reason, aside.to.display())
+            });
+            aside.or(health.begun_anew)
+        });
+        let lost = why.map(|why| {
+            format!("the record of calls {why}; a new one was begun: keys and tokens of before are unknown now, and a call that was made with a key may run again; see `plugd doctor`")
+        });
+        lost.into_iter().chain(self.shared().claims_to_say()).collect()
+    }
+
     /// The store.
     ///
     /// # Errors

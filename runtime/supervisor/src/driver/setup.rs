@@ -24,7 +24,6 @@ use super::host::{RunEvent, Standing};
 use super::launch::Process;
 use super::plugins::{LiveSettings, RunSettings};
 use super::run::Run;
-use crate::launcher::Sandbox;
 use crate::machine::{Fact, StopReason};
 
 /// What the control task tells a run.
@@ -201,9 +200,9 @@ impl Run {
                 Ok(manifest) => self.read_manifest(manifest),
             },
             (Setup::Init, Some(error)) => {
-                let kept_from = match self.settings.launch.sandbox {
-                    Sandbox::None => "",
-                    Sandbox::ReadOnly => "; it runs in a read-only sandbox and cannot write files",
+                let kept_from = match self.settings.launch.sandbox.may_have_refused(&error.message) {
+                    false => "",
+                    true => "; it runs in a read-only sandbox and cannot write files",
                 };
                 Fact::InitRefused { reason: format!("init failed: {}{kept_from}", error.message) }
             }

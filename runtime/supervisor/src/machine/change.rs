@@ -92,7 +92,8 @@ impl Lifecycle {
             self.take_up_anew(now, out);
         } else if !serves && made_anew {
             self.apply();
-        } else if self.is_down() {
+        } else if self.is_down() && !same(&Spec { on_change: self.spec.on_change, ..before }, &self.spec) {
+            // How changes are taken up is no reason to try again what refused.
             self.hold = Hold::Nothing;
             self.history.take_up();
         }
