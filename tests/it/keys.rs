@@ -313,6 +313,8 @@ fn a_failure_that_is_told_again_asks_for_a_new_key_and_not_for_patience() {
     let daemon = sandbox.serve();
     let order = ["shop.order", "die=always", "--key", "k"];
     let first = call(&sandbox, &order).expect(6).json();
+    assert_eq!(first["error"]["retryable"], false, "the first says so, too: {first:#}");
+    assert!(first["error"]["hint"].as_str().is_some_and(|hint| hint.contains("a new key")), "{first:#}");
     let repeat = call(&sandbox, &order).expect(6).json();
     let error = &repeat["error"];
     assert_eq!((&error["code"], &error["message"]), (&json!(6001), &first["error"]["message"]), "{repeat:#}");

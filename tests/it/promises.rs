@@ -243,7 +243,10 @@ fn a_damaged_record_that_a_single_command_finds_is_told_and_so_are_the_keys_it_h
     assert!(found.stderr.contains("warning: the record of calls could not be read ("), "{}", found.stderr);
     let warned = |result: &Value| {
         let warnings = result["meta"]["warnings"].as_array().cloned().unwrap_or_default();
-        warnings.iter().filter(|text| text.to_string().contains("whether a call with this key ran before")).count()
+        warnings
+            .iter()
+            .filter(|text| text.to_string().contains("whether a call with this key ran before"))
+            .count()
     };
     let result = found.json();
     assert_eq!((warned(&result), runs(&sandbox)), (1, 2), "{result:#}");

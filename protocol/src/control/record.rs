@@ -204,11 +204,17 @@ pub struct OperationStats {
     pub operation: String,
     /// How often.
     pub count: u64,
-    /// How many of a hundred ended `ok`.
+    /// How many of these came to an end of their own.
+    ///
+    /// Not one that got an earlier answer, of a key or the cache, and not one that stopped to ask.
+    /// Share and times are theirs, and 0 where there is none.
+    #[serde(default)]
+    pub ended: u64,
+    /// How many of a hundred of those ended `ok`.
     pub ok_percent: f64,
-    /// Half of them took at most so many microseconds.
+    /// Half of those took at most so many microseconds.
     pub p50_us: u64,
-    /// Of a hundred, 95 took at most so many microseconds.
+    /// Of a hundred of those, 95 took at most so many microseconds.
     pub p95_us: u64,
     /// What is wrong with arguments most often: at most five.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

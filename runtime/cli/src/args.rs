@@ -116,7 +116,8 @@ pub(crate) fn one_line(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let kept: Vec<&str> = lines.take_while(|line| !line.starts_with("For more information")).collect();
-    kept.join("; ").trim_start_matches("error: ").to_owned()
+    // A line that ends in a colon announces the next.
+    kept.join("; ").replace(":; ", ": ").trim_start_matches("error: ").to_owned()
 }
 
 #[cfg(test)]

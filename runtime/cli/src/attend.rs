@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::output::Format;
 use crate::progress::Bar;
 use crate::render;
-use crate::runtime::{Runtime, interrupted};
+use crate::runtime::{Interruptions, Runtime};
 
 /// Starting took so long that a daemon would be felt.
 const SLOW_START: Duration = Duration::from_secs(1);
@@ -41,6 +41,8 @@ pub(crate) enum Attended<T> {
     Ended(T),
     /// Somebody interrupted it; what the cancelled call came to, where that was told in time.
     Interrupted(Option<T>),
+    /// Somebody interrupted what comes before it.
+    NotBegun,
 }
 
 /// Waits for what ends a call; asks and draws meanwhile. SIGINT and SIGTERM cancel it.
@@ -50,8 +52,22 @@ pub(crate) async fn attend<T>(
     context: &Context,
     begin: impl AsyncFnOnce(Reach) -> T,
 ) -> Attended<T> {
+    attend_with(&mut Interruptions::watch(), runtime, may_ask, context, begin).await
+}
+
+/// The same with signals that were watched for before.
+pub(crate) async fn attend_with<T>(
+    signals: &mut Interruptions,
+    runtime: &Runtime,
+    may_ask: bool,
+    context: &Context,
+    begin: impl AsyncFnOnce(Reach) -> T,
+) -> Attended<T> {
     let asks = may_ask && ask::somebody_is_there();
-    let ready = Prompter::begin(runtime, asks, Bar::new(context.output.quiet)).await;
+    let ready = tokio::select! {
+        ready = Prompter::begin(runtime, asks, Bar::new(context.output.quiet)) => ready,
+        () = signals.next() => return Attended::NotBegun,
+    };
     let can_ask = asks && ready.is_some();
     let (prompter, asker) = ready.map_or((None, None), |(prompter, asker)| (Some(prompter), asker));
     let prompting = async {
@@ -67,18 +83,24 @@ pub(crate) async fn attend<T>(
         biased;
         never = &mut prompting => match never {},
         ended = &mut ended => return Attended::Ended(ended),
-        () = interruption() => {}
+        () = signals.next() => {}
     }
     // The prompt stays until then: without it the call would end for want of an answer.
     Attended::Interrupted(tokio::select! {
         last = last_of(runtime, ended) => last,
-        () = interruption() => None,
+        () = signals.next() => None,
     })
 }
 
-async fn interruption() {
-    if !interrupted().await {
-        std::future::pending::<()>().await;
+/// What comes before a call, unless somebody interrupts that.
+pub(crate) async fn unless_interrupted<T>(
+    signals: &mut Interruptions,
+    before: impl Future<Output = T>,
+) -> Option<T> {
+    tokio::select! {
+        biased;
+        done = before => Some(done),
+        () = signals.next() => None,
     }
 }
 
@@ -111,11 +133,48 @@ pub(crate) fn result_of(
             (ended.unwrap_or_else(|failure| failed(Status::Error, failure.error, operation)), code)
         }
         Attended::Interrupted(Some(Ok(result))) => (point_at_record(result, context), INTERRUPTED),
-        Attended::Interrupted(Some(Err(_)) | None) => {
-            let error = CallError::new(ErrorKind::Cancelled, "the call was interrupted and is cancelled");
-            (failed(Status::Cancelled, error.outcome(Outcome::Unknown), operation), INTERRUPTED)
-        }
+        Attended::Interrupted(Some(Err(_)) | None) => interrupted(Outcome::Unknown, operation),
+        Attended::NotBegun => interrupted(Outcome::NotRun, operation),
     }
+}
+
+/// The result and the exit code of a call that was interrupted and has no result of its own.
+fn interrupted(outcome: Outcome, operation: Option<OperationId>) -> (CallResult, u8) {
+    let message = match outcome {
+        Outcome::NotRun => "the call was interrupted before it began",
+        Outcome::Unknown | Outcome::Completed => "the call was interrupted and is cancelled",
+    };
+    let error = CallError::new(ErrorKind::Cancelled, message).outcome(outcome);
+    (failed(Status::Cancelled, error, operation), INTERRUPTED)
+}
+
+/// The failure of a call whose daemon was lost meanwhile: which call it was is not known here, and to
+/// call again may do it twice, unless it has a key.
+pub(crate) fn lost_meanwhile(
+    mut failure: Failure,
+    keyed: bool,
+    operation: Option<&OperationId>,
+    context: &Context,
+) -> Failure {
+    let error = &mut failure.error;
+    if error.code != ErrorKind::DaemonUnreachable.code() || error.outcome != Outcome::Unknown {
+        return failure;
+    }
+    error.retryable = keyed;
+    let status = context.command_line("status");
+    let calls = match operation {
+        Some(operation) => context.command_line(&format!("calls --operation {operation}")),
+        None => context.command_line("calls"),
+    };
+    error.hint = Some(match keyed {
+        true => format!(
+            "`{status}` tells whether the daemon still runs; call again with the same key: what ran does not run twice"
+        ),
+        false => format!(
+            "it may have run: `{status}` tells whether the daemon still runs, `{calls}` has the call where it was recorded; look before calling again"
+        ),
+    });
+    failure
 }
 
 /// The result of a call that was cancelled from here, with where the rest of it is to be found.

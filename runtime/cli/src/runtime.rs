@@ -13,6 +13,7 @@ use plugd_protocol::control::{
     ToolsParams, ToolsReport,
 };
 use plugd_protocol::{CallError, CallResult, ErrorKind};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::Failure;
 use crate::output::complain;
@@ -302,16 +303,35 @@ pub(crate) fn prepare_for_plugins() {
     }
 }
 
+/// SIGINT and SIGTERM from now on: none is lost between two waits for them.
+pub(crate) struct Interruptions(Option<(Signal, Signal)>);
+
+impl Interruptions {
+    pub(crate) fn watch() -> Interruptions {
+        let signals = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
+        Interruptions(match signals {
+            (Ok(interrupt), Ok(terminate)) => Some((interrupt, terminate)),
+            _ => None,
+        })
+    }
+
+    /// Resolves at the next one; never where they cannot be caught.
+    pub(crate) async fn next(&mut self) {
+        match &mut self.0 {
+            Some((interrupt, terminate)) => tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            },
+            None => std::future::pending().await,
+        }
+    }
+}
+
 /// Resolves at SIGINT or SIGTERM; false if they cannot be caught.
 pub(crate) async fn interrupted() -> bool {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut interrupt), Ok(mut terminate)) =
-        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-    else {
-        return false;
-    };
-    tokio::select! {
-        _ = interrupt.recv() => true,
-        _ = terminate.recv() => true,
+    let mut signals = Interruptions::watch();
+    if signals.0.is_some() {
+        signals.next().await;
     }
+    signals.0.is_some()
 }

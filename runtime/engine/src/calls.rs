@@ -100,9 +100,8 @@ impl ActiveCalls {
     /// Stops every call made through a connection; those that were still running.
     pub(crate) fn cancel_made_through(&self, connection: u64) -> Vec<CallId> {
         // These first: one that is entered meanwhile is found after.
-        let arriving: Vec<_> = self.with_arriving(|calls| {
-            calls.extract_if(|_, (through, _)| *through == connection).collect()
-        });
+        let arriving: Vec<_> =
+            self.with_arriving(|calls| calls.extract_if(|_, (through, _)| *through == connection).collect());
         let made_through = self.with(|calls| {
             let made = calls.iter().filter(|(_, entry)| entry.connection == Some(connection));
             made.map(|(call_id, _)| call_id.clone()).collect::<Vec<_>>()
@@ -148,10 +147,7 @@ impl ActiveCalls {
         act(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn with_arriving<T>(
-        &self,
-        act: impl FnOnce(&mut HashMap<CallId, (u64, oneshot::Sender<()>)>) -> T,
-    ) -> T {
+    fn with_arriving<T>(&self, act: impl FnOnce(&mut HashMap<CallId, (u64, oneshot::Sender<()>)>) -> T) -> T {
         act(&mut self.arriving.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -23,7 +23,20 @@ pub fn check(config: &Config) -> Vec<String> {
     let found = problems(config, &manifests::remembered(config));
     let of_plugins = found.into_iter().map(|(plugin, problem)| format!("plugin {plugin}: {problem}"));
     let broken = config.broken.iter().flat_map(|broken| &broken.problems).map(ToString::to_string);
-    broken.chain(of_plugins).collect()
+    no_folder(&config.state_dir).into_iter().chain(broken).chain(of_plugins).collect()
+}
+
+/// What is wrong with the state folder: it, or what it would be made in, is no folder.
+fn no_folder(state_dir: &Path) -> Option<String> {
+    let there = state_dir.ancestors().find(|path| path.exists())?;
+    let message = || {
+        format!(
+            "the state folder {} cannot be made: {} is a file; name a folder as state_dir under [daemon]",
+            state_dir.display(),
+            there.display()
+        )
+    };
+    (!there.is_dir()).then(message)
 }
 
 /// The same with the manifests that are known, each problem with the plugin it is one of.

@@ -244,7 +244,9 @@ impl Shared {
             self.claims.leave_untold(plugin);
             self.note_claims(plugin);
             let (version, changes) = (changed.version.as_str(), changed.in_words(SHOWN));
-            format!("{plugin} declares something else than before under the same version {version}: {changes}")
+            format!(
+                "{plugin} declares something else than before under the same version {version}: {changes}"
+            )
         };
         told.iter().map(say).collect()
     }

@@ -394,6 +394,7 @@ fn begun_anew(store: &Store) -> Option<String> {
         format!("the one before could not be read ({}) and lies in {}", aside.reason, aside.to.display())
     });
     let lost = || Some(format!("the one before {}", health.begun_anew?));
-    let before = || Some(format!("an earlier one was damaged and lies in {}", health.set_aside_before?.display()));
+    let before =
+        || Some(format!("an earlier one was damaged and lies in {}", health.set_aside_before?.display()));
     aside.or_else(lost).or_else(before)
 }

@@ -74,13 +74,15 @@ fn texts(was: &Manifest, is: &Manifest) -> String {
             ("when_to_use", before.when_to_use != operation.when_to_use),
             ("when_not_to_use", before.when_not_to_use != operation.when_not_to_use),
         ];
-        let parts: Vec<&str> = parts.into_iter().filter_map(|(part, differs)| differs.then_some(part)).collect();
+        let parts: Vec<&str> =
+            parts.into_iter().filter_map(|(part, differs)| differs.then_some(part)).collect();
         if !parts.is_empty() {
             changed.push(format!("{}: {}", operation.name, parts.join(", ")));
         }
     }
     if changed.is_empty() {
-        return "no operation, effect, schema, confirmation or scope, and no description of an operation".to_owned();
+        return "no operation, effect, schema, confirmation or scope, and no description of an operation"
+            .to_owned();
     }
     let more = changed.len().saturating_sub(SHOWN);
     changed.truncate(SHOWN);

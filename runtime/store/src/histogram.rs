@@ -71,9 +71,14 @@ impl Times {
         (0..).zip(self.0.iter().map(|count| u64::try_from(*count).unwrap_or(0)))
     }
 
+    /// How many were counted.
+    pub(crate) fn all(&self) -> u64 {
+        self.counts().map(|(_, count)| count).sum()
+    }
+
     /// So many of a hundred took at most this.
     pub(crate) fn percentile(&self, percent: u64) -> u64 {
-        let all: u64 = self.counts().map(|(_, count)| count).sum();
+        let all = self.all();
         let wanted = all.saturating_mul(percent).div_ceil(100).max(1);
         let mut seen = 0;
         for (step, count) in self.counts() {

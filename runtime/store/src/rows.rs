@@ -99,7 +99,7 @@ impl Rows {
                 ended.summary_line(),
                 error.flatten()
             ])?;
-        self.tallies.count(second(ended.at.0), kind, ended.duration_us, 1);
+        self.tallies.count(second(ended.at.0), kind, own_time(ended), 1);
         Ok(())
     }
 
@@ -116,7 +116,7 @@ impl Rows {
             return Ok(false);
         }
         let arrived = second(row.at.0);
-        self.tallies.count(arrived, kind, row.duration_us, 1);
+        self.tallies.count(arrived, kind, own_time(row), 1);
         if let (Called::Operation(id), Some(error)) = (&row.called, &row.error) {
             self.tallies.count_mistakes(arrived, &id.to_string(), error);
         }
@@ -132,17 +132,18 @@ impl Rows {
     ) -> rusqlite::Result<bool> {
         let older = connection
             .prepare_cached(
-                "SELECT id, kind, duration_us, late_ms FROM calls WHERE id BETWEEN ?1 AND ?2 AND call = ?3",
+                "SELECT id, kind, duration_us, late_ms, answered_from IS NULL FROM calls WHERE id BETWEEN ?1 AND ?2 AND call = ?3",
             )?
             .query_row(params![wanted, wanted + SAME_NUMBER_MAX - 1, new.id], |row| {
-                Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?])
+                Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?])
             })
             .optional()?;
-        if let Some([older, older_kind, duration_us, late_ms]) = older {
+        if let Some([older, older_kind, duration_us, late_ms, ran]) = older {
             connection.prepare_cached("DELETE FROM calls WHERE id = ?1")?.execute([older])?;
             let arrived = (millis_of(older) + late_ms) / 1000;
             if duration_us >= 0 {
-                self.tallies.count(arrived, older_kind, count(duration_us), -1);
+                let own = (ran != 0).then(|| count(duration_us));
+                self.tallies.count(arrived, older_kind, own, -1);
             }
             return new.insert_at(older);
         }
@@ -169,6 +170,11 @@ impl Rows {
         self.kinds.clear();
         self.tallies.clear();
     }
+}
+
+/// How long it took itself, where that was not another call's answer.
+fn own_time(row: &Row) -> Option<u64> {
+    row.answered_from.is_none().then_some(row.duration_us)
 }
 
 /// Whether there is a row of a call already.

@@ -56,10 +56,15 @@ pub(crate) fn of_operations(
             let sum = sums.entry(operation).or_default();
             let counted = count(row.get(1)?);
             sum.count += counted;
-            if kind.status == Status::Ok {
-                sum.ok += counted;
+            // What stopped to ask has not ended; what got an earlier answer has no time.
+            if !matches!(kind.status, Status::NeedsInput | Status::NeedsConfirmation) {
+                let mut times = Times::default();
+                times.add_packed(row.get_ref(2)?.as_blob()?);
+                if kind.status == Status::Ok {
+                    sum.ok += times.all();
+                }
+                sum.times.add(&times);
             }
-            sum.times.add_packed(row.get_ref(2)?.as_blob()?);
             Ok(())
         })?;
         each(connection, "SELECT operation, path, problem, count FROM mistakes", spans, |row| {
@@ -124,10 +129,12 @@ impl Sum {
                 .then_with(|| (&one.path, &one.problem).cmp(&(&other.path, &other.problem)))
         });
         mistakes.truncate(MISTAKES_MAX);
+        let ended = self.times.all();
         OperationStats {
             operation,
             count: self.count,
-            ok_percent: self.ok as f64 * 100.0 / self.count.max(1) as f64,
+            ended,
+            ok_percent: self.ok as f64 * 100.0 / ended.max(1) as f64,
             p50_us: self.times.percentile(50),
             p95_us: self.times.percentile(95),
             argument_errors: mistakes,

@@ -54,11 +54,13 @@ pub(crate) fn floor(second: i64, span: i64) -> i64 {
 }
 
 impl Tallies {
-    /// Counts a call that arrived then, or takes it back.
-    pub(crate) fn count(&mut self, second: i64, kind: i64, duration_us: u64, by: i64) {
+    /// Counts a call that arrived then, or takes it back; one that got an earlier answer has no time.
+    pub(crate) fn count(&mut self, second: i64, kind: i64, duration_us: Option<u64>, by: i64) {
         let tally = self.calls.entry((floor(second, MINUTE), kind)).or_default();
         tally.count += by;
-        tally.times.count(duration_us, by);
+        if let Some(duration_us) = duration_us {
+            tally.times.count(duration_us, by);
+        }
     }
 
     /// Counts what was wrong with a call's arguments.

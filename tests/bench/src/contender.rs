@@ -45,9 +45,12 @@ pub(crate) struct Figures {
     pub(crate) p50_us: f64,
     /// Calls answered per second.
     pub(crate) per_second: f64,
-    /// The processor time that the other side took for a call, in microseconds, where it was looked at.
+    /// The mean round trip, in microseconds; 0 where it was not looked at.
     #[serde(default)]
-    pub(crate) cpu_us: Option<f64>,
+    pub(crate) mean_us: f64,
+    /// The processor time that the other side took for a call, in microseconds; 0 where it was not looked at.
+    #[serde(default)]
+    pub(crate) cpu_us: f64,
 }
 
 /// Round trips as they are timed within one turn.
@@ -79,9 +82,10 @@ impl TripTimes {
     /// Of at least one trip; the rate counts up to now.
     pub(crate) fn figures(mut self) -> Figures {
         let per_second = self.trips.len() as f64 / self.begun.elapsed().as_secs_f64();
+        let mean_us = self.trips.iter().sum::<Duration>().as_secs_f64() * 1e6 / self.trips.len() as f64;
         let middle = self.trips.len() / 2;
         let (_, p50, _) = self.trips.select_nth_unstable(middle);
-        Figures { p50_us: p50.as_secs_f64() * 1e6, per_second, cpu_us: None }
+        Figures { p50_us: p50.as_secs_f64() * 1e6, per_second, mean_us, cpu_us: 0.0 }
     }
 }
 
@@ -112,12 +116,8 @@ impl Samples {
         self.values(name, case, |figures| figures.per_second)
     }
 
-    /// Processor time for a call in microseconds, one a repetition; empty where not measured.
-    pub(crate) fn cpu_us(&self, name: &'static str, case: Case) -> Vec<f64> {
-        self.values(name, case, |figures| figures.cpu_us.unwrap_or_default())
-    }
-
-    fn values(&self, name: &'static str, case: Case, of: impl Fn(&Figures) -> f64) -> Vec<f64> {
+    /// One of the figures, one a repetition; empty where not measured.
+    pub(crate) fn values(&self, name: &'static str, case: Case, of: impl Fn(&Figures) -> f64) -> Vec<f64> {
         self.0.get(&(name, case)).into_iter().flatten().map(of).collect()
     }
 }

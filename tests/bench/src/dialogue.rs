@@ -16,6 +16,15 @@ use crate::lives::kill;
 /// A program that has not answered so long after it should have is lost; an MCP server takes seconds to load.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// So often a program is called before it is measured: virtual machines compile what is called often.
+pub(crate) const WARM_UP_CALLS: u32 = 20_000;
+
+/// Warming up takes no longer than this.
+pub(crate) const WARM_UP_MAX: Duration = Duration::from_secs(4);
+
+/// What each request says in the Model Context Protocol since it has no handshake.
+const MCP_META: &str = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1.0.0"}}"#;
+
 /// Ids have the same number of digits at all times, and occur nowhere else in a line.
 const FIRST_ID: u64 = 1_000_000_000;
 
@@ -29,11 +38,13 @@ pub(crate) enum Speech {
     Loop,
     /// plugd's protocol.
     Plugin,
-    /// The Model Context Protocol, with its handshake.
+    /// The Model Context Protocol of 2025-11-25 with its handshake.
     Mcp,
+    /// The Model Context Protocol of 2026-07-28, which has none.
+    Mcp2026,
 }
 
-/// A running program that has answered its first call.
+/// A running program that has answered many calls.
 pub(crate) struct Dialogue {
     name: &'static str,
     speech: Speech,
@@ -51,16 +62,20 @@ impl Dialogue {
         let mut dialogue = Dialogue { name, speech, bare, last_id: FIRST_ID };
         let _watch = Watch::over(dialogue.bare.pid(), PATIENCE);
         dialogue.open()?;
-        let (line, payload) = (dialogue.next_call(32), "x".repeat(32));
-        dialogue.bare.send(&line)?;
-        dialogue.receive(&payload)?;
+        let (begun, payload) = (Instant::now(), "x".repeat(32));
+        for _ in 0..WARM_UP_CALLS {
+            dialogue.call(&payload)?;
+            if begun.elapsed() > WARM_UP_MAX {
+                break;
+            }
+        }
         Ok(dialogue)
     }
 
     fn open(&mut self) -> io::Result<()> {
         let about = json!({ "name": "bench", "version": "1.0.0" });
         match self.speech {
-            Speech::Loop => Ok(()),
+            Speech::Loop | Speech::Mcp2026 => Ok(()),
             Speech::Plugin => {
                 let protocol = json!({ "versions": [1], "features": ["host_calls", "log"] });
                 self.ask("describe", json!({ "protocol": protocol, "host": about }))?;
@@ -87,10 +102,10 @@ impl Dialogue {
         Ok(())
     }
 
-    /// The line of the next call, with a payload of so many bytes.
-    fn next_call(&mut self, payload: usize) -> Vec<u8> {
+    /// The line of the next call.
+    fn next_call(&mut self, payload: &str) -> Vec<u8> {
         self.last_id += 1;
-        let (id, payload) = (self.last_id, "x".repeat(payload));
+        let id = self.last_id;
         let (method, params) = match self.speech {
             Speech::Loop | Speech::Plugin => {
                 // As the engine sends it.
@@ -104,9 +119,22 @@ impl Dialogue {
                 ("call", call)
             }
             Speech::Mcp => ("tools/call", format!(r#""name":"echo","arguments":{{"payload":"{payload}"}}"#)),
+            Speech::Mcp2026 => {
+                let call =
+                    format!(r#""name":"echo","arguments":{{"payload":"{payload}"}},"_meta":{MCP_META}"#);
+                ("tools/call", call)
+            }
         };
         format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{{{params}}}}}\n")
             .into_bytes()
+    }
+
+    /// Makes one call and gives the time to its answer.
+    fn call(&mut self, payload: &str) -> io::Result<Duration> {
+        let line = self.next_call(payload);
+        let sent = Instant::now();
+        self.bare.send(&line)?;
+        Ok(self.receive(payload)? - sent)
     }
 
     /// Waits for the answer to the last request, and gives the moment it came; what else comes is passed over.
@@ -146,14 +174,11 @@ impl Contender for Dialogue {
         let mut trips = TripTimes::begin(slice);
         let mut count = 0.0;
         while !trips.over() {
-            let line = self.next_call(case.payload);
-            let sent = Instant::now();
-            self.bare.send(&line)?;
-            trips.add(self.receive(&payload)? - sent);
+            trips.add(self.call(&payload)?);
             count += 1.0;
         }
-        let cpu = (cpu_us(pid)? - before) / count;
-        Ok(Figures { cpu_us: Some(cpu), ..trips.figures() })
+        let cpu_us = (cpu_us(pid)? - before) / count;
+        Ok(Figures { cpu_us, ..trips.figures() })
     }
 }
 

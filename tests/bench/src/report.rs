@@ -296,7 +296,7 @@ mod tests {
     fn programs_find_every_main_figure_by_its_name() {
         let mut samples = Samples::default();
         let mut add = |name, case, p50_us, per_second| {
-            samples.add(name, case, Figures { p50_us, per_second, cpu_us: None })
+            samples.add(name, case, Figures { p50_us, per_second, mean_us: 0.0, cpu_us: 0.0 })
         };
         add(RAW, alone(32), 10.0, 1.0);
         add(ENGINE, alone(32), 15.0, 1.0);

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use crate::contender::Figures;
+use crate::dialogue::{WARM_UP_CALLS, WARM_UP_MAX};
 use crate::report::{known, ratio, row};
 use crate::sdks::{LANGUAGES, NODE_BLOCKING, PAYLOADS, REPETITIONS, SLICE, Sdks};
 use crate::stats::Spread;
@@ -19,11 +21,11 @@ pub(crate) fn figures(sdks: &Sdks) -> Vec<(String, String)> {
     for language in &LANGUAGES {
         let name = language.name;
         for (payload, size) in PAYLOADS.into_iter().zip(["", "_1kib"]) {
-            let by_loop = round_trip_ratio(sdks, language.sdk, language.bare_loop, payload);
+            let by_loop = mean_ratio(sdks, language.sdk, language.bare_loop, payload);
             add(format!("sdk_{name}{size}_vs_loop"), by_loop);
         }
-        if let Some(peer) = &language.peer {
-            add(peer.figure.to_owned(), round_trip_ratio(sdks, peer.name, language.sdk, PAYLOADS[0]));
+        for peer in language.peers {
+            add(peer.figure.to_owned(), mean_ratio(sdks, peer.name, language.sdk, PAYLOADS[0]));
         }
     }
     figures
@@ -31,22 +33,25 @@ pub(crate) fn figures(sdks: &Sdks) -> Vec<(String, String)> {
 
 /// The part of the page.
 pub(crate) fn section(sdks: &Sdks) -> String {
-    let mut text =
-        "## A handler in each language\n\nAn echo with one call in flight. By the same language's bare \
-                    loop:\n\n| program | 32 B | 1 KiB |\n|---|---|---|\n"
-            .to_owned();
+    let mut text = "## A handler in each language\n\nAn echo with one call in flight. Its mean round trip by that of the \
+                    same language's bare loop:\n\n| program | 32 B | 1 KiB |\n|---|---|---|\n"
+        .to_owned();
     for (name, bare_loop) in rows() {
-        let cell = |payload| round_trip_ratio(sdks, name, bare_loop, payload).map(|ratio| ratio.to_string());
-        row(&mut text, &cells(name, cell));
+        let ratios = PAYLOADS.map(|payload| text_of(mean_ratio(sdks, name, bare_loop, payload)));
+        row(&mut text, &[&[name.to_owned()], &ratios[..]].concat());
     }
-    text += "\nMedian round trip, and the processor time that the program takes for a call, in microseconds:\n\n\
-             | program | 32 B | 1 KiB | processor, 32 B | processor, 1 KiB |\n|---|---|---|---|---|\n";
+    text += "\nIn microseconds, the mean and the median round trip, and the processor time that the program takes for \
+             a call:\n\n\
+             | program | mean, 32 B | median | processor | mean, 1 KiB | median | processor |\n\
+             |---|---|---|---|---|---|---|\n";
     for (name, _) in rows() {
-        let mut line = cells(name, |payload| known(&sdks.samples.p50_us(name, alone(payload))));
-        line.extend_from_slice(
-            &cells(name, |payload| known(&sdks.samples.cpu_us(name, alone(payload))))[1..],
-        );
-        row(&mut text, &line);
+        let cells = PAYLOADS.map(|payload| {
+            let figure = |of: fn(&Figures) -> f64| {
+                known(&sdks.samples.values(name, alone(payload), of)).unwrap_or_else(|| "–".to_owned())
+            };
+            [figure(|it| it.mean_us), figure(|it| it.p50_us), figure(|it| it.cpu_us)]
+        });
+        row(&mut text, &[&[name.to_owned()], cells.as_flattened()].concat());
     }
     for (name, why) in &sdks.absent {
         let _ = writeln!(text, "\n**Not measured: {name}.** {why}.");
@@ -59,45 +64,51 @@ pub(crate) fn section(sdks: &Sdks) -> String {
 fn rows() -> impl Iterator<Item = (&'static str, &'static str)> {
     LANGUAGES.iter().flat_map(|language| {
         let blocking = (language.name == "node").then_some(NODE_BLOCKING);
-        let peer = language.peer.as_ref().map(|peer| peer.name);
-        let all = [Some(language.bare_loop), blocking, Some(language.sdk), peer];
-        all.into_iter().flatten().map(|name| (name, language.bare_loop))
+        let ours = [Some(language.bare_loop), blocking, Some(language.sdk)];
+        let peers = language.peers.iter().map(|peer| peer.name);
+        ours.into_iter().flatten().chain(peers).map(|name| (name, language.bare_loop))
     })
 }
 
 fn method() -> String {
     format!(
         "A host of blocking reads and writes drives all of them over pipes, in turns of {} ms, {REPETITIONS} \
-         repetitions after half a second of warming up each; every answer is checked. The programs are in \
-         `tests/bench/programs` and `tests/bench/src/bin`. A bare loop reads a line, parses it, takes one text out, \
-         builds the answer and writes it, with the standard library (in Rust with serde) and no check of anything. Node's natural \
-         one is `readline` and `process.stdout`; the blocking one does without the event loop and can do nothing \
-         else meanwhile. FastMCP and the official MCP SDK serve the same echo as a tool, over stdio, after \
-         `initialize`; an MCP server answers with a content list, and FastMCP with the text twice.\n",
-        SLICE.as_millis()
+         repetitions; before, each takes {WARM_UP_CALLS} calls, or as many as {} s allow. Every answer is checked. \
+         Host and programs share one core: otherwise it is the scheduler's choice of cores that is measured, since \
+         on this machine the wake-up of another core takes longer than a whole call. Ratios are of means: garbage of a \
+         call is collected later.\n\n\
+         A bare loop reads a line, parses it, takes one text out, builds the answer and writes it, with the standard \
+         library (in Rust with serde), and checks nothing. Node's natural one is `readline` and `process.stdout`; \
+         the blocking one does without the event loop and can do nothing else meanwhile. FastMCP and the official \
+         MCP SDK serve the same echo as a tool over stdio, in the setup of their documentation: after `initialize` \
+         of 2025-11-25, and as MCP is since 2026-07-28, where each request says what it needs. An MCP server answers \
+         with a content list, and FastMCP with the text twice. The programs are in `tests/bench/programs` and \
+         `tests/bench/src/bin`.\n",
+        SLICE.as_millis(),
+        WARM_UP_MAX.as_secs()
     )
 }
 
-fn cells(name: &str, cell: impl Fn(usize) -> Option<String>) -> Vec<String> {
-    let cells = PAYLOADS.map(|payload| cell(payload).unwrap_or_else(|| "–".to_owned()));
-    [&[name.to_owned()], &cells[..]].concat()
+fn text_of(ratio: Option<Spread>) -> String {
+    ratio.map_or_else(|| "–".to_owned(), |ratio| ratio.to_string())
 }
 
-fn round_trip_ratio(sdks: &Sdks, name: &'static str, by: &'static str, payload: usize) -> Option<Spread> {
-    let p50 = |name| sdks.samples.p50_us(name, alone(payload));
-    ratio(&p50(name), &p50(by))
+/// By means: a language that collects garbage pays for a call some time after it.
+fn mean_ratio(sdks: &Sdks, name: &'static str, by: &'static str, payload: usize) -> Option<Spread> {
+    let mean = |name| sdks.samples.values(name, alone(payload), |figures| figures.mean_us);
+    ratio(&mean(name), &mean(by))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contender::{Figures, Samples};
+    use crate::contender::Samples;
 
     #[test]
     fn each_sdk_is_held_against_its_loop_and_its_peer() {
         let mut samples = Samples::default();
-        let mut add = |name, payload, p50_us| {
-            samples.add(name, alone(payload), Figures { p50_us, per_second: 1.0, cpu_us: Some(2.0) });
+        let mut add = |name, payload, mean_us| {
+            samples.add(name, alone(payload), Figures { p50_us: 9.0, per_second: 1.0, mean_us, cpu_us: 2.0 });
         };
         add("Python, bare loop", 32, 20.0);
         add("Python, SDK", 32, 25.0);
@@ -112,9 +123,11 @@ mod tests {
             "sdk_python_vs_loop: 1.25",
             "sdk_python_1kib_vs_loop: unknown",
             "sdk_python_vs_fastmcp: 40.00",
+            "sdk_python_vs_fastmcp_2026: unknown",
             "sdk_node_vs_loop: unknown",
             "sdk_node_1kib_vs_loop: unknown",
             "sdk_node_vs_mcp: unknown",
+            "sdk_node_vs_mcp_2026: unknown",
             "sdk_go_vs_loop: unknown",
             "sdk_go_1kib_vs_loop: unknown",
             "sdk_rust_vs_loop: unknown",

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
 use crate::contender::{Case, Contender, Heat, Samples, take_turns};
 use crate::dialogue::{Dialogue, Speech};
 use crate::facts::{first_line_of, unknown};
@@ -17,24 +19,23 @@ pub(crate) const PAYLOADS: [usize; 2] = [32, 1024];
 /// How long a turn takes: short, so that a machine that changes speed changes it for neighbours alike.
 pub(crate) const SLICE: Duration = Duration::from_millis(30);
 
-/// How long each program is called beforehand: virtual machines compile what is called often.
-const WARM_UP: Duration = Duration::from_millis(500);
-
 /// Turns of each program with each payload.
-pub(crate) const REPETITIONS: usize = 41;
+pub(crate) const REPETITIONS: usize = 25;
 
 /// A language with an SDK, and the names of its contenders.
 pub(crate) struct Language {
     pub(crate) name: &'static str,
     pub(crate) bare_loop: &'static str,
     pub(crate) sdk: &'static str,
-    pub(crate) peer: Option<Peer>,
+    /// None where people have no server of MCP to compare with.
+    pub(crate) peers: &'static [Peer],
 }
 
 /// What people write the same thing with today.
 pub(crate) struct Peer {
     pub(crate) name: &'static str,
     pub(crate) figure: &'static str,
+    speech: Speech,
 }
 
 /// All languages with an SDK, in the order of their turns.
@@ -43,16 +44,30 @@ pub(crate) const LANGUAGES: [Language; 4] = [
         name: "python",
         bare_loop: "Python, bare loop",
         sdk: "Python, SDK",
-        peer: Some(Peer { name: "Python, FastMCP", figure: "sdk_python_vs_fastmcp" }),
+        peers: &[
+            Peer { name: "Python, FastMCP", figure: "sdk_python_vs_fastmcp", speech: Speech::Mcp },
+            Peer {
+                name: "Python, FastMCP, 2026-07-28",
+                figure: "sdk_python_vs_fastmcp_2026",
+                speech: Speech::Mcp2026,
+            },
+        ],
     },
     Language {
         name: "node",
         bare_loop: "Node, bare loop",
         sdk: "Node, SDK",
-        peer: Some(Peer { name: "Node, MCP SDK", figure: "sdk_node_vs_mcp" }),
+        peers: &[
+            Peer { name: "Node, MCP SDK", figure: "sdk_node_vs_mcp", speech: Speech::Mcp },
+            Peer {
+                name: "Node, MCP SDK, 2026-07-28",
+                figure: "sdk_node_vs_mcp_2026",
+                speech: Speech::Mcp2026,
+            },
+        ],
     },
-    Language { name: "go", bare_loop: "Go, bare loop", sdk: "Go, SDK", peer: None },
-    Language { name: "rust", bare_loop: "Rust, bare loop", sdk: "Rust, SDK", peer: None },
+    Language { name: "go", bare_loop: "Go, bare loop", sdk: "Go, SDK", peers: &[] },
+    Language { name: "rust", bare_loop: "Rust, bare loop", sdk: "Rust, SDK", peers: &[] },
 ];
 
 /// The loop of Node that reads and writes without its event loop.
@@ -81,17 +96,14 @@ struct Entrant {
 /// What cannot be started is left out and said loudly.
 pub(crate) fn measure() -> io::Result<Sdks> {
     let places = Places::find()?;
+    let _pinned = Pinned::to_one_core()?;
     let mut contenders: Vec<Box<dyn Contender>> = Vec::new();
     let mut absent = Vec::new();
     for mut entrant in places.entrants() {
         crate::progress(&format!("calls: {} starts", entrant.name));
         interrupt::check()?;
         let started = Dialogue::start(entrant.name, entrant.speech, &mut entrant.command);
-        let warmed = started.and_then(|mut dialogue| {
-            dialogue.measure(alone(PAYLOADS[0]), WARM_UP)?;
-            Ok(dialogue)
-        });
-        match warmed {
+        match started {
             Ok(dialogue) => contenders.push(Box::new(dialogue)),
             Err(error) => {
                 let why = format!("{error}: {}", entrant.advice);
@@ -105,6 +117,29 @@ pub(crate) fn measure() -> io::Result<Sdks> {
         PAYLOADS.map(alone).into_iter().map(|case: Case| Heat { case, contenders: names.clone() }).collect();
     let samples = take_turns(&mut contenders, &heats, REPETITIONS, SLICE)?;
     Ok(Sdks { samples, absent, versions: places.versions() })
+}
+
+/// This thread, and what it starts, on one core until it is dropped: across cores wake-ups hide all else.
+struct Pinned {
+    before: CpuSet,
+}
+
+impl Pinned {
+    fn to_one_core() -> io::Result<Pinned> {
+        let before = sched_getaffinity(None)?;
+        let last = (0..CpuSet::MAX_CPU).rev().find(|core| before.is_set(*core));
+        let mut one = CpuSet::new();
+        one.set(last.expect("a thread that runs may run somewhere"));
+        sched_setaffinity(None, &one)?;
+        Ok(Pinned { before })
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        // It was allowed before.
+        let _ = sched_setaffinity(None, &self.before);
+    }
 }
 
 /// Where the programs of other languages lie.
@@ -147,34 +182,37 @@ impl Places {
         let built = |name| Command::new(self.built.join(name));
         let mut python_sdk = python("sdk.py");
         python_sdk.env("PYTHONPATH", &self.python_sdk);
-        let fastmcp = with_script(&self.venv_python(), self.programs.join("python/peer.py"));
-        let node_mcp = with_script(Path::new("node"), self.node_peer().join("peer.js"));
+        let python_peer = || with_script(&self.venv_python(), self.programs.join("python/peer.py"));
+        let node_peer = || with_script(Path::new("node"), self.node_peer().join("peer.js"));
 
         let [py, js, go, rs] = &LANGUAGES;
         let (get_python, get_node) = ("python3 is needed", "Node is needed: install nodejs");
         let get_go = "`make bench` builds it where Go is installed";
         let get_rust = "`make bench` builds it";
-        let entrant = |name, speech, command, advice| Some(Entrant { name, speech, command, advice });
-        let peer = |language: &Language, command| {
+        let entrant = |name, speech, command, advice| Entrant { name, speech, command, advice };
+        let peers = |language: &Language, command: &dyn Fn() -> Command| -> Vec<Entrant> {
             let advice = "`make bench` installs it, with pip or npm";
-            language.peer.as_ref().and_then(|peer| entrant(peer.name, Speech::Mcp, command, advice))
+            let peers = language.peers.iter();
+            peers.map(|peer| entrant(peer.name, peer.speech, command(), advice)).collect()
         };
-        [
+        let mut all = vec![
             entrant(py.bare_loop, Speech::Loop, python("loop.py"), get_python),
             entrant(py.sdk, Speech::Plugin, python_sdk, get_python),
-            peer(py, fastmcp),
+        ];
+        all.extend(peers(py, &python_peer));
+        all.extend([
             entrant(js.bare_loop, Speech::Loop, node("loop.js"), get_node),
             entrant(NODE_BLOCKING, Speech::Loop, node("blocking.js"), get_node),
             entrant(js.sdk, Speech::Plugin, node("sdk.js"), get_node),
-            peer(js, node_mcp),
+        ]);
+        all.extend(peers(js, &node_peer));
+        all.extend([
             entrant(go.bare_loop, Speech::Loop, built("go_loop"), get_go),
             entrant(go.sdk, Speech::Plugin, built("go_sdk"), get_go),
             entrant(rs.bare_loop, Speech::Loop, built("rust_loop"), get_rust),
             entrant(rs.sdk, Speech::Plugin, built("rust_sdk"), get_rust),
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
+        ]);
+        all
     }
 
     fn versions(&self) -> Vec<String> {

@@ -116,19 +116,93 @@ fn catches_interrupts(pid: u32) -> bool {
     caught.is_some_and(|mask| mask & 1 << 1 != 0)
 }
 
-/// Nothing is known of a call whose plugin never says what it has: there is no row to be looked up.
+/// Starts a command whose outcome is one document.
+fn begun(sandbox: &Sandbox, args: &[&str]) -> Child {
+    let mut command = sandbox.command(&[&["--output", "json"], args].concat());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("plugd runs")
+}
+
+/// It is not known yet what is called, for the plugin never says what it has: nothing ran for it.
 #[test]
-fn an_interrupted_call_of_a_plugin_that_says_nothing_ends_at_once() {
+fn an_interrupted_call_of_a_plugin_that_says_nothing_ends_at_once_and_did_not_run() {
     let sandbox = Sandbox::new("");
-    sandbox.program("plugins/mute/main.sh", "#!/bin/sh\nexec sleep 60\n");
+    sandbox.program("plugins/mute/main.sh", "#!/bin/sh\necho up >> started\nexec sleep 60\n");
     sandbox.configure("[plugins.mute]\ncommand = [\"./main.sh\"]\ncwd = \"plugins/mute\"\n");
+    let starts = || sandbox.read("plugins/mute/started").lines().count();
+    let interrupted = |signal| {
+        let before = starts();
+        let call = begun(&sandbox, &["call", "mute.x"]);
+        eventually("the plugin is started", || starts() > before && catches_interrupts(call.id()));
+        let result = interrupt(call, signal).expect(130).json();
+        assert_eq!(
+            (&result["status"], &result["error"]["outcome"]),
+            (&json!("cancelled"), &json!("not_run"))
+        );
+        let id = result["meta"]["call_id"].as_str().unwrap_or_else(|| panic!("no id: {result:#}"));
+        assert_eq!(sandbox.json(&["calls", "show", id])["call"]["status"], "cancelled");
+    };
+    // Without a daemon each call starts the plugin anew.
+    interrupted(Signal::INT);
+    interrupted(Signal::TERM);
+    sandbox.write("plugins/mute/started", "");
     let daemon = sandbox.serve();
-    let call = sandbox.command(&["--output", "json", "call", "mute.x"]).stdout(Stdio::piped()).spawn();
-    let call = call.expect("plugd runs");
-    eventually("it listens for signals", || catches_interrupts(call.id()));
-    let result = interrupt(call, Signal::INT).expect(130).json();
-    assert_eq!(result["status"], "cancelled", "{result:#}");
+    interrupted(Signal::INT);
     daemon.stop();
+}
+
+#[test]
+fn a_signal_while_the_daemon_hangs_is_told_in_one_document() {
+    let sandbox = odd("");
+    let daemon = sandbox.serve();
+    let stopped = sandbox.plugd(&["--output", "json", "call", "odd.echo"]).expect(0).json();
+    assert_eq!(stopped["status"], "ok", "{stopped:#}");
+    daemon.signal(Signal::STOP);
+    for (args, signal) in [
+        (&["call", "odd.echo"][..], Signal::INT),
+        (&["call", "odd.echo"], Signal::TERM),
+        (&["answer", "none", "--yes"], Signal::TERM),
+    ] {
+        let child = begun(&sandbox, args);
+        eventually("it listens for signals", || catches_interrupts(child.id()));
+        let result = interrupt(child, signal).expect(130).json();
+        assert_eq!(result["status"], "cancelled", "{args:?}: {result:#}");
+        assert_eq!(result["error"]["outcome"], "not_run", "{args:?}: {result:#}");
+    }
+    daemon.signal(Signal::CONT);
+    daemon.stop();
+}
+
+#[test]
+fn a_daemon_that_dies_during_a_call_or_an_answer_leaves_a_whole_result() {
+    let sandbox = agreed_to("");
+    let mut daemon = sandbox.serve();
+    let stopped = sandbox.plugd(&["--output", "json", "call", "odd.obey"]).expect(8).json();
+    let token = stopped["pending"]["token"].as_str().expect("a token");
+    let (answer, _) = running(&sandbox, &["--output", "json", "answer", token, "--yes"]);
+    daemon.signal(Signal::KILL);
+    daemon.wait();
+    let result = Ran::from(answer.wait_with_output().expect("plugd ends")).expect(9).json();
+    assert_eq!((&result["status"], &result["error"]["code"]), (&json!("error"), &json!(9002)), "{result:#}");
+    assert!(result["meta"].is_object(), "{result:#}");
+
+    // Whether to call again depends on the key.
+    for (key, retryable) in [(&[][..], false), (&["--key", "k"], true)] {
+        let mut daemon = sandbox.serve();
+        let words = [&["--output", "json", "call", "odd.obey", "--yes"], key].concat();
+        let (call, _) = running(&sandbox, &words);
+        daemon.signal(Signal::KILL);
+        daemon.wait();
+        let result = Ran::from(call.wait_with_output().expect("plugd ends")).expect(9).json();
+        let error = &result["error"];
+        assert_eq!(
+            (&error["outcome"], &error["retryable"]),
+            (&json!("unknown"), &json!(retryable)),
+            "{result:#}"
+        );
+        let hint = error["hint"].as_str().expect("a hint");
+        let wanted = if retryable { "same key" } else { "calls --operation odd.obey" };
+        assert!(hint.contains(wanted), "{hint}");
+    }
 }
 
 #[tokio::test]

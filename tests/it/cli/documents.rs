@@ -71,6 +71,7 @@ fn c138_stdout_is_one_document_of_the_published_shape_also_on_error() {
     let token = |result: &Value| result["pending"]["token"].as_str().expect("a token").to_owned();
     good("answer", &["answer", &token(&input), "n=2"], 0);
     good("answer", &["answer", &token(&asked), "--no"], 7);
+    good("answer", &["answer", "none", "yes"], 4);
     let job = good("call", &["call", "fp.build"], 0);
     let job = job["meta"]["call_id"].as_str().expect("an id").to_owned();
     good("jobs wait", &["jobs", "wait", &job], 0);
@@ -106,7 +107,6 @@ fn c138_stdout_is_one_document_of_the_published_shape_also_on_error() {
     for words in [
         &["calls", "show", "none"][..],
         &["result", "none"],
-        &["answer", "none", "yes"],
         &["cancel", "none"],
         &["jobs", "cancel", "none"],
         &["describe", "nobody"],

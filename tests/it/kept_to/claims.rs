@@ -101,7 +101,10 @@ fn d19_claims_that_change_under_one_version_are_told_once_and_shown_until_the_ve
     let news = &reload["claims_changed"]["ledger"]["changes"];
     assert_eq!(news.as_array().map(Vec::len), Some(3), "{reload:#}");
     let doctor = daemon.plugd(&["doctor"]).stdout;
-    assert!(doctor.contains("ledger declares something else than before under the same version 1.0.0"), "{doctor}");
+    assert!(
+        doctor.contains("ledger declares something else than before under the same version 1.0.0"),
+        "{doctor}"
+    );
     let all = ["read effects.read_only true false", "read input_schema - -", "wipe added - -"];
     assert_eq!(changed(&daemon), all);
     let status = daemon.status("ledger");
@@ -170,7 +173,8 @@ fn d19_a_call_without_a_daemon_keeps_to_the_pin_and_leaves_what_changed_to_be_se
     assert!(message.contains(&format!("manifest_sha256 is {one}")), "{refused:#}");
     sandbox.configure(&ledger(""));
     // The command says so, once; `doctor` knows it without a daemon, and the next daemon tells of it once.
-    let told = "ledger declares something else than before under the same version 1.0.0: read: read_only true";
+    let told =
+        "ledger declares something else than before under the same version 1.0.0: read: read_only true";
     let said = sandbox.plugd(&["call", "ledger.read"]).expect(0).stderr;
     assert!(said.contains(&format!("warning: {told}")), "{said}");
     let said = sandbox.plugd(&["call", "ledger.read"]).expect(0).stderr;
@@ -183,7 +187,8 @@ fn d19_a_call_without_a_daemon_keeps_to_the_pin_and_leaves_what_changed_to_be_se
         assert_eq!(changed(&daemon), ["read effects.read_only true false"]);
         assert_eq!(events_of(&daemon, "plugin.claims_changed").len(), events);
         let said = daemon.said_of("ledger");
-        let warned = said.iter().filter(|line| line.contains("WARN") && line.contains("under the same version"));
+        let warned =
+            said.iter().filter(|line| line.contains("WARN") && line.contains("under the same version"));
         assert_eq!(warned.count(), events, "{said:?}");
         daemon.stop();
     }

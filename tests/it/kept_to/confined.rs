@@ -141,7 +141,14 @@ fn declared() -> String {
         json!({"name": name, "input_schema": {"type": "object", "properties": {"how": {"type": "string"}}},
             "effects": {"read_only": read_only}})
     };
-    let names = [("tried", true), ("read", true), ("advised", true), ("not_kept_from", true), ("unrelated", true), ("die", false)];
+    let names = [
+        ("tried", true),
+        ("read", true),
+        ("advised", true),
+        ("not_kept_from", true),
+        ("unrelated", true),
+        ("die", false),
+    ];
     operations(&names.map(|(name, read_only)| declare(name, read_only)))
 }
 

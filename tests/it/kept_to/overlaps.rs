@@ -54,8 +54,11 @@ fn r10_the_daemon_warns_of_each_overlap_once_and_of_new_ones_when_they_are_regis
     assert_eq!(told.len(), 3, "{told:#?}");
 
     // One that was mended and comes back is told again, and only that one.
-    sandbox.python("mirror", &operations(&[json!({"name": "sum", "input_schema": {"type": "object"},
-        "description": "Adds numbers up."})]));
+    sandbox.python(
+        "mirror",
+        &operations(&[json!({"name": "sum", "input_schema": {"type": "object"},
+        "description": "Adds numbers up."})]),
+    );
     daemon.plugd(&["reload"]).expect(0);
     let mended = || daemon.plugd(&["lint"]).stdout;
     eventually("it is mended", || !mended().contains("mirror.look_up"));

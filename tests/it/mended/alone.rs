@@ -34,3 +34,24 @@ fn a_path_that_is_called_is_started_once_and_described_before() {
     assert_eq!(lines(&sandbox, "plugins/fp/starts").len(), 3);
     eventually("nothing is left", || sandbox.processes_in("plugins").is_empty());
 }
+
+#[test]
+fn a_state_folder_that_is_a_file_is_found_by_the_check() {
+    let sandbox = Sandbox::new("");
+    sandbox.write("taken", "");
+    for state_dir in ["taken", "taken/below"] {
+        sandbox.write("own.toml", &format!("[daemon]\nstate_dir = \"{state_dir}\"\n"));
+        let check = sandbox.plugd(&["--config", "own.toml", "config", "check"]).expect(2);
+        assert!(check.stderr.contains("/taken is a file"), "{}", check.stderr);
+    }
+    sandbox.write("own.toml", "[daemon]\nstate_dir = \"yet-to-be-made/state\"\n");
+    sandbox.plugd(&["--config", "own.toml", "config", "check"]).expect(0);
+}
+
+#[test]
+fn a_mistake_on_the_command_line_is_one_readable_line_in_json() {
+    let sandbox = Sandbox::new("");
+    let error = sandbox.plugd(&["--output", "json", "call"]).expect(2).json()["error"].clone();
+    let message = error["message"].as_str().expect("a message");
+    assert!(message.contains("were not provided: <") && !message.contains(":;"), "{message}");
+}

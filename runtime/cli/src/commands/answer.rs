@@ -6,10 +6,10 @@ use plugd_protocol::{CallResult, Status};
 
 use super::jobs;
 use crate::arguments::Arguments;
-use crate::attend::{self, Attended, attend};
+use crate::attend::{self, Attended, attend_with};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::runtime::Runtime;
+use crate::runtime::{Interruptions, Runtime};
 
 /// Answer what a call asks
 #[derive(Debug, clap::Args)]
@@ -45,18 +45,23 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let (declined, may_ask) = (args.decline, !args.no_ask);
-    let given = Given::of(&args)?;
-    let runtime = context.runtime(Opening::OnDemand).await?;
-    let params = match given.params(args, &runtime, context.global.caller.clone()).await {
-        Ok(params) => params,
-        Err(failure) => {
-            runtime.finish().await;
-            return Err(failure);
+    let mut signals = Interruptions::watch();
+    let begun = attend::unless_interrupted(&mut signals, begin(args, context)).await;
+    let (params, runtime) = match begun {
+        Some(Ok(begun)) => begun,
+        none => {
+            let attended = none
+                .and_then(Result::err)
+                .map_or(Attended::NotBegun, |failure| Attended::Ended(Err(failure)));
+            let (result, code) = attend::result_of(attended, None, context);
+            return attend::show(&result, context).map(|()| code);
         }
     };
-    let answered = attend(&runtime, may_ask, context, async |reach| {
+    let answered = attend_with(&mut signals, &runtime, may_ask, context, async |reach| {
         let params = AnswerParams { can_ask: reach.can_ask, ..params };
-        to_its_end(runtime.answer(params, reach.asker).await?, &runtime, context).await
+        let report = runtime.answer(params, reach.asker).await;
+        let report = report.map_err(|failure| attend::lost_meanwhile(failure, false, None, context))?;
+        to_its_end(report, &runtime, context).await
     });
     let attended = match answered.await {
         Attended::Ended(Ok(AnswerReport { result: Some(result), .. })) => Attended::Ended(Ok(result)),
@@ -68,18 +73,29 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
             runtime.finish().await;
             return shown.map(|()| 0);
         }
-        Attended::Ended(Err(failure)) => {
-            runtime.finish().await;
-            return Err(failure);
-        }
+        Attended::Ended(Err(failure)) => Attended::Ended(Err(failure)),
         Attended::Interrupted(last) => {
             Attended::Interrupted(last.and_then(Result::ok).and_then(|report| report.result).map(Ok))
         }
+        Attended::NotBegun => Attended::NotBegun,
     };
     let (result, code) = attend::result_of(attended, None, context);
     let shown = attend::show(&result, context);
     attend::finish(&result, runtime, context).await;
     shown.map(|()| code)
+}
+
+/// Everything up to the answer itself.
+async fn begin(args: Args, context: &Context) -> Result<(AnswerParams, Runtime), Failure> {
+    let given = Given::of(&args)?;
+    let runtime = context.runtime(Opening::OnDemand).await?;
+    match given.params(args, &runtime, context.global.caller.clone()).await {
+        Ok(params) => Ok((params, runtime)),
+        Err(failure) => {
+            runtime.finish().await;
+            Err(failure)
+        }
+    }
 }
 
 /// The same with the end of what goes on in this process: a job of its engine would end with it.

@@ -6,17 +6,17 @@ use std::time::{Duration, Instant};
 use plugd_engine::Opening;
 use plugd_engine::config::Environment;
 use plugd_protocol::control::{CallParams, DescribeParams};
-use plugd_protocol::{CallError, CallResult, ErrorKind, OperationId, Status};
+use plugd_protocol::{CallError, CallResult, ErrorKind, OperationId};
 use serde_json::value::RawValue;
 
 use super::{add, lint};
 use crate::arguments::Arguments;
-use crate::attend::{self, attend};
+use crate::attend::{self, Attended, attend_with};
 use crate::context::{Context, for_record};
 use crate::failure::Failure;
 use crate::output::Format;
 use crate::render;
-use crate::runtime::Runtime;
+use crate::runtime::{Interruptions, Runtime};
 use crate::settings;
 
 /// Run an operation
@@ -96,18 +96,27 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     if args.explain {
         return explain(&args, context).await;
     }
-    let (params, runtime) = match begin(&args, context).await {
-        Ok(begun) => begun,
-        Err(failure) => {
-            attend::show(&attend::failed(Status::Error, failure.error, None), context)?;
-            return Ok(failure.exit);
+    let mut signals = Interruptions::watch();
+    let (params, runtime) = match attend::unless_interrupted(&mut signals, begin(&args, context)).await {
+        Some(Ok(begun)) => begun,
+        // Nothing was called; plugins that were asked what they have end with this process.
+        none => {
+            let (attended, operation) = match none {
+                Some(Err(failure)) => (Attended::Ended(Err(failure)), None),
+                _ => (Attended::NotBegun, OperationId::parse(&args.target).ok()),
+            };
+            let (result, code) = attend::result_of(attended, operation, context);
+            return attend::show(&result, context).map(|()| code);
         }
     };
     let operation = OperationId::parse(&params.operation).ok();
-    let ended = attend(&runtime, !args.no_ask, context, async |reach| {
-        runtime.call(CallParams { can_ask: reach.can_ask, ..params }, reach.asker).await
+    let keyed = args.key.is_some();
+    let ended = attend_with(&mut signals, &runtime, !args.no_ask, context, async |reach| {
+        let called = runtime.call(CallParams { can_ask: reach.can_ask, ..params }, reach.asker).await;
+        called.map_err(|failure| attend::lost_meanwhile(failure, keyed, operation.as_ref(), context))
     });
-    let (mut result, code) = attend::result_of(ended.await, operation, context);
+    let ended = ended.await;
+    let (mut result, code) = attend::result_of(ended, operation, context);
     if is_path(&args.target) {
         point_elsewhere(&mut result, &args.target);
     }

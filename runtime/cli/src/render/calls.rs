@@ -170,12 +170,13 @@ pub(crate) fn calls_stats(report: &CallsStatsReport, paint: Paint) -> String {
     let mut rows = vec![head.into_iter().map(Cell::from).collect::<Vec<_>>()];
     for operation in &report.operations {
         let name = visible_line(&operation.operation);
+        let of_ended = |text: String| if operation.ended == 0 { "-".to_owned() } else { text };
         rows.push(vec![
             Cell::painted(&name, paint.bold(&name)),
             operation.count.to_string().into(),
-            format!("{:.1} %", operation.ok_percent).into(),
-            took(operation.p50_us).into(),
-            took(operation.p95_us).into(),
+            of_ended(format!("{:.1} %", operation.ok_percent)).into(),
+            of_ended(took(operation.p50_us)).into(),
+            of_ended(took(operation.p95_us)).into(),
             wrong_arguments(operation).into(),
         ]);
     }
@@ -254,12 +255,14 @@ mod tests {
     fn how_operations_do_is_a_line_each() {
         let report: CallsStatsReport =
             serde_json::from_value(json!({"operations": [{"operation": "mail.send",
-            "count": 4, "ok_percent": 75.0, "p50_us": 900, "p95_us": 12_300_000,
-            "argument_errors": [{"path": "/to", "problem": "format", "count": 1}]}]}))
+            "count": 6, "ended": 4, "ok_percent": 75.0, "p50_us": 900, "p95_us": 12_300_000,
+            "argument_errors": [{"path": "/to", "problem": "format", "count": 1}]},
+            {"operation": "mail.wipe", "count": 2, "ended": 0, "ok_percent": 0.0, "p50_us": 0, "p95_us": 0}]}))
             .unwrap();
         let text = calls_stats(&report, Paint::never());
         let expected = "OPERATION  COUNT  OK      P50     P95     WRONG ARGUMENTS\n\
-            mail.send  4      75.0 %  900 µs  12.3 s  /to format ×1\n";
+            mail.send  6      75.0 %  900 µs  12.3 s  /to format ×1\n\
+            mail.wipe  2      -       -       -\n";
         assert_eq!(text, expected);
     }
 }

@@ -22,7 +22,7 @@ use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 use tokio::time::timeout_at;
 
-use crate::calls::{Listed, Via};
+use crate::calls::{Arriving, Listed, Via};
 use crate::config::TIMEOUT_MAX;
 use crate::engine::Engine;
 use crate::outcome::cache::Look;

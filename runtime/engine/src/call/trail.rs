@@ -382,7 +382,8 @@ impl Trail {
         match result.status {
             // It is carried on under the same key, which is claimed again then.
             Status::NeedsInput | Status::NeedsConfirmation | Status::Pending => self.claim = None,
-            _ => keys::answered(&mut self, &result).await,
+            _ if keys::answered(&mut self, &result).await => keys::for_good(&mut result),
+            _ => {}
         }
         results::shape(&self, &mut result).await;
         self.note(Stage::Shaped);

@@ -145,6 +145,7 @@ impl Read for Globs {
         const GLOBS: &str = "a list of patterns such as [\"orders.*\"]";
         let Some(items) = value.get_ref().as_array() else { return reader.expected(value, key, GLOBS) };
         let mut globs = Vec::new();
+        // Every wrong one is told of, not the first alone.
         for item in items {
             match item.get_ref().as_str() {
                 Some(text) => match Glob::new(text) {
@@ -152,17 +153,14 @@ impl Read for Globs {
                     None => {
                         let near = format!("\"{text}.*\"");
                         let example = if PluginName::new(text).is_ok() { &near } else { "\"orders.*\"" };
-                        return reader.expected(
-                            item,
-                            key,
-                            &format!("plugin.operation, or a pattern such as {example}"),
-                        );
+                        let expected = format!("plugin.operation, or a pattern such as {example}");
+                        reader.expected::<Globs>(item, key, &expected);
                     }
                 },
-                None => return reader.expected(item, key, "a string such as \"orders.*\""),
+                None => drop(reader.expected::<Globs>(item, key, "a string such as \"orders.*\"")),
             }
         }
-        Some(Globs(globs))
+        (globs.len() == items.len()).then_some(Globs(globs))
     }
 }
 

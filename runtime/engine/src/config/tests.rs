@@ -57,6 +57,10 @@ fn each_mistake_is_named_with_its_line_and_what_would_be_right() {
             "plugins.w.timeout: expected a duration of more than nothing and at most \"1h\", got the string \"2h\"".into(),
         ),
         ("concurrency = 0", "plugins.w.concurrency: expected a whole number of at least 1, got the integer 0".into()),
+        (
+            "queue_length = 1000000000000",
+            "plugins.w.queue_length: expected a whole number from 1 to 4294967295, got the integer 1000000000000".into(),
+        ),
         ("enabled = \"yes\"", "plugins.w.enabled: expected true or false, got the string \"yes\"".into()),
         ("start = \"early\"", "plugins.w.start: expected \"lazy\" or \"eager\", got the string \"early\"".into()),
         ("protocol = \"mcp\"", "plugins.w.protocol: \"mcp\" is not supported yet by this version of plugd".into()),
@@ -164,6 +168,15 @@ fn mistakes_outside_a_plugin_are_named_too() {
         "{:?}",
         problems("a = 1\na = 2")
     );
+}
+
+#[test]
+fn every_wrong_pattern_of_a_list_is_named() {
+    let found = problems("[callers.ci]\nallow = [\"a b\", \"c.*\", \"d e\", 5]");
+    assert_eq!(found.len(), 3, "{found:?}");
+    for (found, got) in found.iter().zip(["string \"a b\"", "string \"d e\"", "integer 5"]) {
+        assert!(found.ends_with(got), "{found}");
+    }
 }
 
 #[test]

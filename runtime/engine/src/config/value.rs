@@ -182,8 +182,12 @@ impl Read for SizeOrNone {
 
 impl Read for Count {
     fn read(value: &Found<'_>, key: &str, reader: &mut Reader<'_>) -> Option<Count> {
-        match integer(value.get_ref()).and_then(|count| u32::try_from(count).ok()) {
+        let written = integer(value.get_ref());
+        match written.and_then(|count| u32::try_from(count).ok()) {
             Some(count) if count > 0 => Some(Count(count)),
+            None if written.is_some_and(|count| count > 0) => {
+                reader.expected(value, key, &format!("a whole number from 1 to {}", u32::MAX))
+            }
             _ => reader.expected(value, key, "a whole number of at least 1"),
         }
     }

@@ -26,6 +26,9 @@ use crate::call::{Origin, Trail};
 use crate::config::TIMEOUT_DEFAULT;
 use crate::registry::RegisteredOperation;
 
+/// What to do where a call's key stands for a failure of which nobody knows how far it came.
+const UNKNOWN_FOR_GOOD: &str = "it may have run, and the key stands for that, for good: look at what it did, then take a new key to call anew";
+
 /// What to do about a failure that was recorded.
 const FINAL: &str = "this is what the first call with the key came to, for good: take a new key to call anew";
 
@@ -195,19 +198,22 @@ fn has_forgotten(store: &Store) -> bool {
 }
 
 /// Takes note of how the call ended, its data still whole; the key is free again where it did not run.
-pub(crate) async fn answered(trail: &mut Trail, result: &CallResult) {
-    let Some(mut claim) = trail.claim.take() else { return };
-    let Some(store) = claim.store.clone() else { return };
+///
+/// Whether that is what the key stands for from now on.
+pub(crate) async fn answered(trail: &mut Trail, result: &CallResult) -> bool {
+    let Some(mut claim) = trail.claim.take() else { return false };
+    let Some(store) = claim.store.clone() else { return false };
     if !claim.begun {
         // An answer from the cache is the answer to this key, too.
         let from_cache = result.status == Status::Ok && trail.answered_from.is_some();
         let begun = async { trail.written_in_time(store.begin(&claim.call)).await };
         claim.begun = from_cache && matches!(begun.await, Ok(KeyState::New));
         if !claim.begun {
-            return;
+            return false;
         }
     }
-    let written = match (claim.runs_anew_after(result), to_raw_value(result)) {
+    let runs_anew = claim.runs_anew_after(result);
+    let written = match (runs_anew, to_raw_value(result)) {
         (false, Ok(json)) => trail.written_in_time(store.answer(&claim.call, &json)).await,
         (true, _) | (_, Err(_)) => trail.written_in_time(store.forget_key(&claim.call)).await,
     };
@@ -218,6 +224,18 @@ pub(crate) async fn answered(trail: &mut Trail, result: &CallResult) {
         store.abandon_key(&claim.call);
     }
     claim.begun = false;
+    !runs_anew
+}
+
+/// The error of a call whose key stands for it from now on: to call again is no way out.
+pub(crate) fn for_good(result: &mut CallResult) {
+    if let Some(error) = result.error.as_mut().filter(|error| error.retryable) {
+        error.retryable = false;
+        error.hint = Some(match error.outcome {
+            Outcome::Unknown => UNKNOWN_FOR_GOOD.to_owned(),
+            Outcome::NotRun | Outcome::Completed => FINAL.to_owned(),
+        });
+    }
 }
 
 /// The same for a call whose caller has gone; never waits.

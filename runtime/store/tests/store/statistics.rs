@@ -1,6 +1,6 @@
 //! Statistics: near enough for times, exact for counts.
 
-use plugd_protocol::control::{ArgumentErrorCount, CallsStatsParams};
+use plugd_protocol::control::{AnsweredFrom, ArgumentErrorCount, CallsStatsParams};
 use plugd_protocol::error::{ArgumentProblem, ErrorKind};
 use plugd_protocol::{CallError, PluginName, Status};
 use plugd_store::Called;
@@ -103,4 +103,43 @@ async fn calls_of_nothing_that_exists_are_one_line() {
     let stats = store.stats(&CallsStatsParams::default()).await.expect("readable");
     assert_eq!(stats.len(), 1);
     assert_eq!((&*stats[0].operation, stats[0].count), ("(unknown)", 10));
+}
+
+#[tokio::test]
+async fn earlier_answers_and_what_stopped_to_ask_have_no_times_and_no_share() {
+    let place = Place::new();
+    let store = place.open();
+    let of = |status, duration_us, answered_from| {
+        let mut row = row("shop.charge");
+        (row.status, row.duration_us, row.answered_from) = (status, duration_us, answered_from);
+        row
+    };
+    store.record(of(Status::Ok, 1_000_000, None)).await;
+    store.record(of(Status::Error, 1_000_000, None)).await;
+    for from in [AnsweredFrom::Key, AnsweredFrom::Cache, AnsweredFrom::Key] {
+        store.record(of(Status::Ok, 10, Some(from))).await;
+    }
+    for asks in [Status::NeedsInput, Status::NeedsConfirmation] {
+        store.record(of(asks, 10, None)).await;
+    }
+    // The same call again: what was counted of it before is taken back.
+    let mut twice = of(Status::Ok, 10, Some(AnsweredFrom::Cache));
+    store.record(twice.clone()).await;
+    (twice.answered_from, twice.duration_us) = (None, 1_000_000);
+    store.record(twice).await;
+    let stats = store.stats(&CallsStatsParams::default()).await.expect("readable");
+    assert_eq!((stats[0].count, stats[0].ended), (8, 3));
+    assert!((stats[0].ok_percent - 66.666).abs() < 0.01, "{}", stats[0].ok_percent);
+    assert!(stats[0].p50_us >= 1_000_000 && stats[0].p50_us < 1_100_000, "{}", stats[0].p50_us);
+}
+
+#[tokio::test]
+async fn where_nothing_ended_there_is_a_count_alone() {
+    let place = Place::new();
+    let store = place.open();
+    let mut asks = row("shop.wipe");
+    (asks.status, asks.duration_us) = (Status::NeedsConfirmation, 400);
+    store.record(asks).await;
+    let stats = store.stats(&CallsStatsParams::default()).await.expect("readable");
+    assert_eq!((stats[0].count, stats[0].ended, stats[0].p95_us), (1, 0, 0));
 }
