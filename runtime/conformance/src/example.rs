@@ -1,8 +1,8 @@
 //! Arguments made of what a schema shows: its examples, defaults and choices.
 
-use plugd_contract::Contract;
+use plugd_contract::{Contract, Prepared};
 use plugd_protocol::Operation;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
 /// Arguments made of what an operation's schema shows.
@@ -14,6 +14,18 @@ use serde_json::{Map, Value};
 /// The name of what is required and has none.
 pub fn example_arguments(operation: &Operation) -> Result<Value, String> {
     object(&operation.input_schema)
+}
+
+/// Arguments as the host sends them: the schema's defaults filled in.
+pub(crate) fn as_sent(operation: &Operation, arguments: Value) -> Value {
+    let (Ok(contract), Ok(given)) = (Contract::compile(&operation.input_schema), to_raw_value(&arguments))
+    else {
+        return arguments;
+    };
+    match contract.prepare(&given) {
+        Prepared::Ready { arguments: ready, .. } => serde_json::from_str(ready.get()).unwrap_or(arguments),
+        Prepared::Fits | Prepared::Missing { .. } | Prepared::Wrong(_) => arguments,
+    }
 }
 
 /// An object made of what its schema shows.
@@ -83,6 +95,17 @@ mod tests {
         let without = json!({"required": ["a"], "properties": {"a": {"$ref": "#"}}, "$ref": "#"});
         assert_eq!(arguments(&without), Err("a".to_owned()));
         assert_eq!(arguments(&json!({})), Ok(json!({})));
+    }
+
+    #[test]
+    fn what_is_sent_has_the_defaults_filled_in() {
+        let schema = json!({"type": "object", "required": ["path"], "properties": {
+            "path": {"type": "string", "examples": ["/etc"]},
+            "unit": {"type": "string", "enum": ["bytes", "lines"], "default": "bytes"}}});
+        let operation: Operation =
+            serde_json::from_value(json!({"name": "x", "input_schema": schema})).unwrap();
+        let sent = as_sent(&operation, example_arguments(&operation).unwrap());
+        assert_eq!(sent, json!({"path": "/etc", "unit": "bytes"}));
     }
 
     #[test]

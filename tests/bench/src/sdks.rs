@@ -78,7 +78,7 @@ pub(crate) struct Sdks {
     pub(crate) samples: Samples,
     /// Who could not take part, and why.
     pub(crate) absent: Vec<(&'static str, String)>,
-    /// Languages and peers with their versions.
+    /// Languages and peers with their versions, of those that are there.
     pub(crate) versions: Vec<String>,
 }
 
@@ -224,13 +224,14 @@ impl Places {
             .and_then(|text| serde_json::from_str::<serde_json::Value>(&text).ok())
             .and_then(|package| Some(package.get("version")?.as_str()?.to_owned()))
             .unwrap_or_else(unknown);
-        vec![
+        let versions = [
             first_line_of("python3", &["--version"]),
             first_line_of(&self.venv_python().display().to_string(), &["-c", of_fastmcp]),
             format!("Node {}", first_line_of("node", &["--version"])),
             format!("@modelcontextprotocol/server {of_node_mcp}"),
             first_line_of("go", &["version"]),
             first_line_of("rustc", &["--version"]),
-        ]
+        ];
+        versions.into_iter().filter(|version| !version.ends_with(&unknown())).collect()
     }
 }

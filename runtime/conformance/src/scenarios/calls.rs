@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::Calls;
 use crate::ear::Answer;
-use crate::example::example_arguments;
+use crate::example::{as_sent, example_arguments};
 use crate::kit::{CANCEL_GRACE, Kit, Tried, millis};
 use crate::observe::{self, Snapshot};
 use crate::scenario::{Came, Finding, Needs, Scenario, Stage, Verdict};
@@ -117,7 +117,7 @@ pub(super) async fn answers_calls(kit: Kit) -> Came {
     let mut session: Option<Session> = None;
     for operation in kit.manifest().operations.iter().filter(|operation| kit.may_call(operation)) {
         let arguments = match example_arguments(operation) {
-            Ok(arguments) => arguments,
+            Ok(arguments) => as_sent(operation, arguments),
             Err(name) => {
                 untold.push(format!("{} ({name} is required and has no example)", operation.name));
                 continue;

@@ -96,13 +96,6 @@ fn each_mistake_is_named_with_its_line_and_what_would_be_right() {
              NAME` shows, got the string \"12ab\""
                 .into(),
         ),
-        (
-            "dev = { build = \"make\" }",
-            "plugins.w.dev.build: expected a program and its arguments, such as [\"python3\", \"mailbox.py\"], \
-             got a string"
-                .into(),
-        ),
-        ("dev = { bild = [\"make\"] }", "unknown key plugins.w.dev.bild: did you mean build?".into()),
         ("restart = { polcy = \"never\" }", "unknown key plugins.w.restart.polcy: did you mean policy?".into()),
         (
             "restart = \"sometimes\"",
@@ -118,6 +111,20 @@ fn each_mistake_is_named_with_its_line_and_what_would_be_right() {
             assert_eq!(found, [format!("line 3: {expected}")], "{line}");
         }
     }
+}
+
+#[test]
+fn mistakes_in_how_a_plugin_is_built_are_named() {
+    let in_plugin = |line: &str| problems(&format!("[plugins.w]\ncommand = [\"w\"]\n{line}\n"));
+    assert_eq!(
+        in_plugin("dev = { build = \"make\" }"),
+        ["line 3: plugins.w.dev.build: expected a program and its arguments, such as \
+          [\"python3\", \"mailbox.py\"], got a string"]
+    );
+    assert_eq!(
+        in_plugin("dev = { bild = [\"make\"] }"),
+        ["line 3: unknown key plugins.w.dev.bild: did you mean build?"]
+    );
 }
 
 #[test]
