@@ -40,12 +40,12 @@ fn a_state_folder_that_is_a_file_is_found_by_the_check() {
     let sandbox = Sandbox::new("");
     sandbox.write("taken", "");
     for state_dir in ["taken", "taken/below"] {
-        sandbox.write("own.toml", &format!("[daemon]\nstate_dir = \"{state_dir}\"\n"));
-        let check = sandbox.plugd(&["--config", "own.toml", "config", "check"]).expect(2);
+        sandbox.write("plugd.toml", &format!("[daemon]\nstate_dir = \"{state_dir}\"\n"));
+        let check = sandbox.plugd(&["config", "check"]).expect(2);
         assert!(check.stderr.contains("/taken is a file"), "{}", check.stderr);
     }
-    sandbox.write("own.toml", "[daemon]\nstate_dir = \"yet-to-be-made/state\"\n");
-    sandbox.plugd(&["--config", "own.toml", "config", "check"]).expect(0);
+    sandbox.write("plugd.toml", "[daemon]\nstate_dir = \"yet-to-be-made/state\"\n");
+    sandbox.plugd(&["config", "check"]).expect(0);
 }
 
 #[test]
