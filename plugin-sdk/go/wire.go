@@ -93,19 +93,18 @@ func (f *frame) refusal(id json.RawMessage, failure *Error) {
 
 // notification writes a message that gets no answer.
 func (f *frame) notification(method string, params any) error {
-	f.WriteString(`{"jsonrpc":"2.0","method":"`)
-	f.WriteString(method)
-	f.WriteString(`","params":`)
-	if err := f.value(params); err != nil {
-		return err
-	}
-	f.WriteString("}\n")
-	return nil
+	f.WriteString(`{"jsonrpc":"2.0"`)
+	return f.methodWith(method, params)
 }
 
 // request writes a request to the host.
 func (f *frame) request(id json.RawMessage, method string, params any) error {
 	f.open(id)
+	return f.methodWith(method, params)
+}
+
+// methodWith writes what a request and a notification end with.
+func (f *frame) methodWith(method string, params any) error {
 	f.WriteString(`,"method":"`)
 	f.WriteString(method)
 	f.WriteString(`","params":`)

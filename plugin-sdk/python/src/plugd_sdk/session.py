@@ -12,7 +12,7 @@ from . import answer, errors
 from .answer import complain
 from .async_context import AsyncContext
 from .call import Call, current
-from .context import Context
+from .context import CallContext, Context
 from .encode import dumps
 from .errors import Cancelled, Error, coded
 from .host import HostRequest
@@ -173,13 +173,8 @@ class Session(Link):
     def perform(self, call: Call) -> None:
         """Runs a call whose handler is a plain ``def``, and answers it."""
         current.set(call)
-        operation = call.operation
         try:
-            self._check_may_run(call)
-            arguments = call.arguments if operation.read is None else operation.read(call.arguments)
-            if operation.context_keyword is not None:
-                arguments[operation.context_keyword] = Context(call)
-            member = answer.result(operation.handler(**arguments))
+            member = answer.result(call.operation.handler(**self._arguments(call, Context)))
         except BaseException as error:
             member = answer.refusal(answer.failure(call, error))
         self._end(call, member)
@@ -189,13 +184,8 @@ class Session(Link):
         from asyncio import CancelledError
 
         current.set(call)
-        operation = call.operation
         try:
-            self._check_may_run(call)
-            arguments = call.arguments if operation.read is None else operation.read(call.arguments)
-            if operation.context_keyword is not None:
-                arguments[operation.context_keyword] = AsyncContext(call)
-            member = answer.result(await operation.handler(**arguments))
+            member = answer.result(await call.operation.handler(**self._arguments(call, AsyncContext)))
         except CancelledError:
             member = answer.refusal(Cancelled())
         except BaseException as error:
@@ -210,11 +200,17 @@ class Session(Link):
         """As :meth:`run_hook`, in an event loop."""
         self._answer(request_id, await self.life.run_async(name, params))
 
-    def _check_may_run(self, call: Call) -> None:
+    def _arguments(self, call: Call, context: Callable[[Call], CallContext]) -> Dict[str, Any]:
+        """What a handler is called with, where the call may still run."""
         if not self.life.is_open:
             raise self.life.closed()
         if call.is_cancelled:
             raise Cancelled()
+        operation = call.operation
+        arguments = call.arguments if operation.read is None else operation.read(call.arguments)
+        if operation.context_keyword is not None:
+            arguments[operation.context_keyword] = context(call)
+        return arguments
 
     def _end(self, call: Call, member: str) -> None:
         # First: once it is answered it may come again, as another attempt under the same id.
