@@ -13,26 +13,22 @@ use crate::asks::Asker;
 ///
 /// The lock is held for one operation on the map and never across an await.
 #[derive(Debug, Default)]
-pub(crate) struct ActiveCalls {
-    known: Mutex<HashMap<CallId, Entry>>,
-    /// Those of which it is not known yet what they call, and how to stop them.
-    arriving: Mutex<HashMap<CallId, (u64, oneshot::Sender<()>)>>,
-}
+pub(crate) struct ActiveCalls(Mutex<HashMap<CallId, Entry>>);
 
-/// A call of which it is not known yet what it calls; it can be stopped by its connection alone.
+/// A call of which it is not known yet what it calls.
 #[derive(Debug)]
 pub(crate) struct Arriving {
     calls: Arc<ActiveCalls>,
     call_id: CallId,
-    /// How to stop a call that came through no connection.
-    unlisted: Option<oneshot::Sender<()>>,
+    begun: Begun,
     /// Tells when somebody wants it stopped; also after it was entered.
     pub(crate) cancelled: oneshot::Receiver<()>,
 }
 
 #[derive(Debug)]
 struct Entry {
-    operation: OperationId,
+    /// None as long as it is not known.
+    operation: Option<OperationId>,
     since: UnixMillis,
     cancel: oneshot::Sender<()>,
     /// Whom its questions go to.
@@ -41,6 +37,17 @@ struct Entry {
     asking: u32,
     /// What it was made through.
     connection: Option<u64>,
+}
+
+/// How an arriving call can be stopped.
+#[derive(Debug)]
+enum Begun {
+    /// By nobody yet: it came through no connection.
+    Apart(oneshot::Sender<()>),
+    /// It is in the table, without its operation.
+    InTable,
+    /// It was entered; whoever has it listed looks after that.
+    Entered,
 }
 
 /// What a call is made through, as far as it matters while the call runs.
@@ -61,16 +68,22 @@ pub(crate) struct Listed {
 
 impl ActiveCalls {
     /// Takes note of a call that has come through a connection.
-    pub(crate) fn arrive(self: &Arc<Self>, call_id: &CallId, connection: Option<u64>) -> Arriving {
+    pub(crate) fn arrive(
+        self: &Arc<Self>,
+        call_id: &CallId,
+        since: UnixMillis,
+        connection: Option<u64>,
+    ) -> Arriving {
         let (cancel, cancelled) = oneshot::channel();
-        let unlisted = match connection {
-            Some(connection) => {
-                self.with_arriving(|calls| calls.insert(call_id.clone(), (connection, cancel)));
-                None
+        let begun = match connection {
+            Some(_) => {
+                let entry = Entry { operation: None, since, cancel, asker: None, asking: 0, connection };
+                self.with(|calls| calls.insert(call_id.clone(), entry));
+                Begun::InTable
             }
-            None => Some(cancel),
+            None => Begun::Apart(cancel),
         };
-        Arriving { calls: Arc::clone(self), call_id: call_id.clone(), unlisted, cancelled }
+        Arriving { calls: Arc::clone(self), call_id: call_id.clone(), begun, cancelled }
     }
 
     /// Enters a call that had arrived.
@@ -82,12 +95,20 @@ impl ActiveCalls {
         via: Via,
     ) -> Listed {
         let call_id = &arriving.call_id;
-        let listed = self.with_arriving(|calls| calls.remove(call_id)).map(|(_, cancel)| cancel);
-        // One that was stopped just now has that word waiting, and needs no other.
-        let cancel = listed.or_else(|| arriving.unlisted.take()).unwrap_or_else(|| oneshot::channel().0);
         let asker = via.asker.map(|asker| asker.of_call(call_id, &operation));
-        let entry = Entry { operation, since, cancel, asker, asking: 0, connection: via.connection };
-        self.with(|calls| calls.insert(call_id.clone(), entry));
+        let (operation, connection) = (Some(operation), via.connection);
+        self.with(|calls| match std::mem::replace(&mut arriving.begun, Begun::Entered) {
+            Begun::Apart(cancel) => {
+                let entry = Entry { operation, since, cancel, asker, asking: 0, connection };
+                calls.insert(call_id.clone(), entry);
+            }
+            // One that was stopped just now is no longer there, and needs no other word.
+            Begun::InTable | Begun::Entered => {
+                if let Some(entry) = calls.get_mut(call_id) {
+                    (entry.operation, entry.asker) = (operation, asker);
+                }
+            }
+        });
         Listed { calls: Arc::clone(self), call_id: call_id.clone() }
     }
 
@@ -99,24 +120,19 @@ impl ActiveCalls {
 
     /// Stops every call made through a connection; those that were still running.
     pub(crate) fn cancel_made_through(&self, connection: u64) -> Vec<CallId> {
-        // These first: one that is entered meanwhile is found after.
-        let arriving: Vec<_> =
-            self.with_arriving(|calls| calls.extract_if(|_, (through, _)| *through == connection).collect());
-        let made_through = self.with(|calls| {
+        let made_through: Vec<CallId> = self.with(|calls| {
             let made = calls.iter().filter(|(_, entry)| entry.connection == Some(connection));
-            made.map(|(call_id, _)| call_id.clone()).collect::<Vec<_>>()
+            made.map(|(call_id, _)| call_id.clone()).collect()
         });
-        let mut stopped: Vec<CallId> = arriving
-            .into_iter()
-            .filter_map(|(call_id, (_, cancel))| cancel.send(()).is_ok().then_some(call_id))
-            .collect();
-        stopped.extend(made_through.into_iter().filter(|call_id| self.cancel(call_id)));
-        stopped
+        made_through.into_iter().filter(|call_id| self.cancel(call_id)).collect()
     }
 
     /// What a call is of, and whom its questions go to.
     pub(crate) fn behind(&self, call_id: &CallId) -> Option<(OperationId, Option<Asker>)> {
-        self.with(|calls| calls.get(call_id).map(|entry| (entry.operation.clone(), entry.asker.clone())))
+        self.with(|calls| {
+            let entry = calls.get(call_id)?;
+            Some((entry.operation.clone()?, entry.asker.clone()))
+        })
     }
 
     /// Takes note that a call asks a person one thing more, or less.
@@ -131,31 +147,29 @@ impl ActiveCalls {
     /// All of them, oldest first.
     pub(crate) fn list(&self) -> Vec<ActiveCall> {
         let mut calls: Vec<ActiveCall> = self.with(|calls| {
-            let active = |(call_id, entry): (&CallId, &Entry)| ActiveCall {
-                call_id: call_id.clone(),
-                operation: entry.operation.clone(),
-                since: entry.since,
-                asking: entry.asking > 0,
+            let active = |(call_id, entry): (&CallId, &Entry)| {
+                Some(ActiveCall {
+                    call_id: call_id.clone(),
+                    operation: entry.operation.clone()?,
+                    since: entry.since,
+                    asking: entry.asking > 0,
+                })
             };
-            calls.iter().map(active).collect()
+            calls.iter().filter_map(active).collect()
         });
         calls.sort_by(|left, right| left.call_id.cmp(&right.call_id));
         calls
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut HashMap<CallId, Entry>) -> T) -> T {
-        act(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn with_arriving<T>(&self, act: impl FnOnce(&mut HashMap<CallId, (u64, oneshot::Sender<()>)>) -> T) -> T {
-        act(&mut self.arriving.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl Drop for Arriving {
     fn drop(&mut self) {
-        if self.unlisted.is_none() {
-            self.calls.with_arriving(|calls| calls.remove(&self.call_id));
+        if matches!(self.begun, Begun::InTable) {
+            self.calls.with(|calls| calls.remove(&self.call_id));
         }
     }
 }

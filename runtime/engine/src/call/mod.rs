@@ -147,7 +147,7 @@ impl Engine {
     async fn made_ready(&self, trail: &mut Trail) -> Result<Next, Stopped> {
         trail.request.take_up_deadline()?;
         let profile = self.profile_of(&trail.request)?;
-        let mut arriving = self.shared().calls.arrive(&trail.call_id, trail.request.via.connection);
+        let mut arriving = self.shared().calls.arrive(&trail.call_id, trail.at, trail.request.via.connection);
         let operation = tokio::select! {
             biased;
             operation = self.resolve(&trail.request, profile.as_deref()) => operation?,
