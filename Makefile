@@ -7,7 +7,7 @@ TARGET_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))
 NOT_PEER := --workspace --exclude plugd-bench-peer
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench bench-quick bench-sdks chaos fuzz install clean tools examples release others peers
+.PHONY: help demo test check bench bench-quick bench-sdks cost cost-build cost-layers cost-record chaos fuzz install clean tools examples release others peers
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -43,6 +43,20 @@ bench-sdks: tools others peers ## a handler in each language, against a bare loo
 
 bench-quick: tools release ## the main figures as `name: value` lines, under two minutes
 	@"$(TARGET_DIR)/release/plugd-bench" quick
+
+cost: tools ## count a call's instructions and system calls and compare them with those recorded
+	@if lib=$$(tests/cost/valgrind.sh "$(COST_TOOLS)"); then \
+	  $(MAKE) --no-print-directory cost-build && $(call with_lib,check); \
+	else \
+	  echo "SKIPPED: what a call costs was not compared" >&2; \
+	  [ "$${PLUGD_TEST_REQUIRE_ALL:-}" != 1 ] || { echo "PLUGD_TEST_REQUIRE_ALL=1 allows no skip" >&2; exit 1; }; \
+	fi
+
+cost-record: tools cost-build ## record them anew, where a change of them is meant
+	@lib=$$(tests/cost/valgrind.sh "$(COST_TOOLS)") && $(call with_lib,record)
+
+cost-layers: tools cost-build ## print what each layer of a call costs, and where its instructions are
+	@lib=$$(tests/cost/valgrind.sh "$(COST_TOOLS)") && $(call with_lib,layers)
 
 SECONDS ?= 60
 KILLS ?= 2
@@ -93,6 +107,15 @@ release:
 	@$(CARGO) build --quiet --release -p plugd-bench-peer
 	@$(call with_musl,$(CARGO) build --quiet --release -p plugd-launcher --target) && \
 	  install -m 755 "$(TARGET_DIR)/$(MUSL)/release/plugd-launcher" "$(TARGET_DIR)/release/plugd-launcher"
+
+# Where valgrind's tools are unpacked if the installed ones are too old, and how the guard runs with them.
+COST_TOOLS = $(TARGET_DIR)/cost-tools
+with_lib = { [ -z "$$lib" ] || export VALGRIND_LIB="$$lib"; "$(TARGET_DIR)/measured/plugd-cost" $(1); }
+
+# One command, so that features are those of the program wherever it is counted.
+cost-build:
+	@$(CARGO) build --quiet --profile measured -p plugd -p plugd-launcher -p plugd-bench -p plugd-cost --bin plugd --bin plugd-launcher --bin raw_echo \
+	  --bin echo_plugin --bin plugd-cost --bin hold_plugin --bin cost_client
 
 # What the bench runs of other languages. What is missing there, it says itself, and measures the rest.
 others:

@@ -6,7 +6,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 
-import { Context, HookContext } from '#plugd-sdk';
+import { Context, InitContext } from '#plugd-sdk';
 import { Host } from '#plugd-sdk/testing';
 
 import plugin, { openOutbox, send } from './mail.js';
@@ -18,7 +18,7 @@ beforeEach(() => (folder = fs.mkdtempSync(path.join(os.tmpdir(), 'mail-'))));
 afterEach(() => fs.rmSync(folder, { recursive: true }));
 
 test('a mail is in the outbox once it is sent', () => {
-  const state = openOutbox({}, HookContext.forTest({ dataDir: folder }));
+  const state = openOutbox({}, InitContext.forTest({ dataDir: folder }));
   const { data } = send(MAIL, Context.forTest({ state }));
   const [name] = fs.readdirSync(path.join(folder, 'outbox'));
   assert.equal(name, `${data.id}.json`);

@@ -23,7 +23,7 @@ type page struct{ name, title, text string }
 // library is what all calls share; a reload puts other pages there while calls go on with those that they have.
 type library struct{ pages atomic.Pointer[[]page] }
 
-func (l *library) open(cx *plugd.HookContext, config config) error {
+func (l *library) open(cx *plugd.InitContext, config config) error {
 	files, err := filepath.Glob(filepath.Join(config.Folder, "*.md"))
 	if err == nil && len(files) == 0 {
 		err = fmt.Errorf("there are no pages in %s", config.Folder)

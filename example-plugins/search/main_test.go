@@ -20,7 +20,7 @@ func opened(t *testing.T, pages map[string]string) *library {
 		}
 	}
 	l := new(library)
-	if err := l.open(plugd.HookContextForTest(t.TempDir()), config{Folder: folder}); err != nil {
+	if err := l.open(plugd.InitContextForTest(t.TempDir()), config{Folder: folder}); err != nil {
 		t.Fatal(err)
 	}
 	return l

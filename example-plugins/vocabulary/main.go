@@ -32,7 +32,7 @@ type vocabulary struct {
 
 // load makes the words, a million of them, letter by letter. A real vocabulary would be read from a file; what counts
 // here is that it takes long, and that each progress gives it another 30 seconds.
-func (v *vocabulary) load(cx *plugd.HookContext, config config) error {
+func (v *vocabulary) load(cx *plugd.InitContext, config config) error {
 	var syllables []string
 	for _, consonant := range consonants {
 		for _, vowel := range vowels {

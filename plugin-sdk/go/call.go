@@ -25,7 +25,8 @@ func (c *call) start() {
 		if !answered {
 			// Only runtime.Goexit comes here.
 			out.Reset()
-			out.refusal(c.id, c.fault("the handler ended its goroutine", debug.Stack()))
+			c.complain("ended its goroutine", debug.Stack())
+			out.refusal(c.id, fault(c.operation.name, "ended its goroutine"))
 		}
 		c.cancel(context.Canceled)
 		c.session.wire.send(out)
@@ -43,7 +44,10 @@ func (c *call) perform(out *frame) (failure *Error) {
 	ended := false
 	defer func() {
 		if !ended {
-			failure = c.fault(recover(), debug.Stack())
+			if value := recover(); value != nil {
+				c.complain(fmt.Sprint("panicked: ", value), debug.Stack())
+			}
+			failure = fault(c.operation.name, "panicked")
 		}
 	}()
 	failure = c.attempt(out)
@@ -62,7 +66,7 @@ func (c *call) attempt(out *frame) *Error {
 	}
 	if err := out.result(c.id, answer); err != nil {
 		text := fmt.Sprintf("the result of %s is no JSON: %v", c.operation.name, err)
-		c.session.complain(fmt.Sprintf("call %s: %s", c.told.CallID, text))
+		c.session.complain(fmt.Sprintf("\ncall %s: %s", c.told.CallID, text))
 		return &Error{Message: onOneLine(text), code: codeHandlerFailed}
 	}
 	if out.tooLong() {
@@ -77,15 +81,15 @@ func (c *call) cancelCall(callID string) {
 	}
 }
 
-// fault is what a panic is answered with. Where it happened is told on stderr only.
-func (c *call) fault(value any, stack []byte) *Error {
-	return c.session.fault(fmt.Sprintf("call %s of %s", c.told.CallID, c.operation.name), value, stack)
+// complain tells stderr what a handler did instead of returning: the text may quote what is not for callers.
+func (c *call) complain(did string, stack []byte) {
+	// On a line of its own, whatever the handler printed last.
+	c.session.complain(fmt.Sprintf("\ncall %s of %s %s\n%s", c.told.CallID, c.operation.name, did, stack))
 }
 
-func (s *session) fault(where string, value any, stack []byte) *Error {
-	text := fmt.Sprint(value)
-	s.complain(fmt.Sprintf("%s panicked: %s\n%s", where, text, stack))
-	return &Error{Message: onOneLine(text), code: codeHandlerFailed}
+// fault is what a caller is told of what no handler means to do.
+func fault(what, did string) *Error {
+	return &Error{Message: what + " failed unexpectedly: it " + did, code: codeHandlerFailed}
 }
 
 // tooLarge is what fails because a message would be longer than the host reads.

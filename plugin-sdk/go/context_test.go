@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -29,7 +30,7 @@ func TestAContextForTestsHasTimeAndNoHost(t *testing.T) {
 	if _, err := Ask[bool](cx, "Sure?"); !errors.As(err, &failure) || failure.Name != "no_host" {
 		t.Errorf("a question: %v", err)
 	}
-	hook := HookContextForTest("data")
+	hook := InitContextForTest("data")
 	hook.Info("lost")
 	if hook.DataDir() != "data" || hook.Locale() != "en" || hook.Err() != nil {
 		t.Error("a start without a host")
@@ -121,6 +122,29 @@ func TestAnErrorGoesThroughTheWireWhole(t *testing.T) {
 	}
 	if wrapping := Errorf("late", "too late: %w", context.DeadlineExceeded); !errors.Is(wrapping, context.DeadlineExceeded) {
 		t.Errorf("%v wraps nothing", wrapping)
+	}
+}
+
+func TestANameThatIsNoneIsRefusedWhereItIsGiven(t *testing.T) {
+	const told = `"NotThere" is not a failure's name: expected 1 to 64 of a-z, 0-9 and '_'; did you mean "not_there"?`
+	func() {
+		defer func() {
+			if value := recover(); value != told {
+				t.Errorf("it panicked with %v", value)
+			}
+		}()
+		_ = Errorf("NotThere", "it is not there")
+	}()
+	literal := fmt.Errorf("looking: %w", &Error{Name: "NotThere", Message: "it is not there"})
+	if failure := failureOf(literal, nil); failure.Code() != codeHandlerFailed || failure.Message != told {
+		t.Errorf("it is answered with %d %s", failure.Code(), failure.Message)
+	}
+	var hosts Error
+	if err := json.Unmarshal([]byte(`{"code":3,"message":"m","data":{"name":"As It Came"}}`), &hosts); err != nil {
+		t.Fatal(err)
+	}
+	if failure := failureOf(&hosts, nil); failure.Name != "As It Came" {
+		t.Errorf("a host's name became %v", failure)
 	}
 }
 

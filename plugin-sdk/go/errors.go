@@ -33,10 +33,12 @@ const messageMax = 2000
 //		Hint:    "tickets.list_open shows the tickets there are",
 //	}
 //
+// A name that is none, such as one with capitals, is a fault of the plugin, and fails the call as a panic does.
+//
 // It may be wrapped with fmt.Errorf and %w: the message is then the whole text, the rest stays. Callers,
 // models among them, read it: put no stack, password or file content into it.
 type Error struct {
-	// Name is the failure's name in snake case, for programs.
+	// Name is the failure's name in snake case, for programs: up to 64 of a-z, 0-9 and _, or none at all.
 	Name string
 	// Message says what happened, for people. Of more than 2,000 characters the rest is cut off.
 	Message string
@@ -52,7 +54,12 @@ type Error struct {
 }
 
 // Errorf makes a named failure, with a message as of fmt.Errorf; %w wraps.
+//
+// It panics where the name is none: names are written down, not computed.
 func Errorf(name, format string, args ...any) *Error {
+	if fault := nameFault(name); fault != "" {
+		panic(fault)
+	}
 	err := fmt.Errorf(format, args...)
 	return &Error{Name: name, Message: err.Error(), wraps: errors.Unwrap(err)}
 }
@@ -127,12 +134,24 @@ func failureOf(err error, over error) *Error {
 	if !errors.As(err, &failure) {
 		return &Error{Message: text}
 	}
+	// What has a code came from the host, whose names are not for us to refuse.
+	if fault := nameFault(failure.Name); fault != "" && failure.code == 0 {
+		return &Error{Message: fault, code: codeHandlerFailed}
+	}
 	if text == failure.Message {
 		return failure
 	}
 	wrapped := *failure
 	wrapped.Message = text
 	return &wrapped
+}
+
+// nameFault says what is wrong with the name of a failure; empty where nothing is.
+func nameFault(name string) string {
+	if name == "" || isOperationName(name) {
+		return ""
+	}
+	return fmt.Sprintf("%q is not a failure's name: %s", name, nameRule(name))
 }
 
 // errorObject is an error object of JSON-RPC.

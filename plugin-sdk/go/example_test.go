@@ -121,7 +121,7 @@ func ExampleContext_Err() {
 
 type opener struct{ path string }
 
-func (o *opener) open(cx *plugd.HookContext, config struct {
+func (o *opener) open(cx *plugd.InitContext, config struct {
 	Path string `json:"path" desc:"Where the notes are." default:"notes"`
 }) error {
 	o.path = cx.DataDir() + "/" + config.Path

@@ -112,6 +112,7 @@ func hasWord(options, word string) bool {
 // object makes the schema of a struct.
 func (b *schemaBuilder) object(t reflect.Type, index []int) *schema {
 	s := &schema{Type: "object", Properties: &properties{}}
+	b.checkExported(t)
 	for _, f := range fieldsOf(t) {
 		b.at = append(b.at, f.name)
 		*s.Properties = append(*s.Properties, property{name: f.name, schema: b.field(f, index)})
@@ -119,6 +120,10 @@ func (b *schemaBuilder) object(t reflect.Type, index []int) *schema {
 		if b.isRequired(f) {
 			s.Required = append(s.Required, f.name)
 		}
+	}
+	if len(*s.Properties) == 0 && !b.output {
+		// A host takes any key where no property is listed.
+		s.AdditionalProperties = &schema{never: true}
 	}
 	return s
 }
@@ -142,6 +147,7 @@ func (b *schemaBuilder) field(f field, index []int) *schema {
 	if hasDefault {
 		inner = nil // a default of the whole stands above those of its parts
 	}
+	b.checkTags(f)
 	s := b.build(f.typ, inner)
 	if b.output && f.omitted {
 		s = notNull(s)

@@ -5,34 +5,35 @@ package plugd
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"runtime/debug"
 	"time"
 )
 
-// HookContext is what Init, Reload and Shutdown know besides the configuration.
+// InitContext is what Init, Reload and Shutdown know besides the configuration.
 //
 // It is a [context.Context] that ends with the plugin; in Shutdown, when the host's grace is over.
-type HookContext struct {
+type InitContext struct {
 	context.Context
 	reporter
 	dataDir string
 	locale  string
 }
 
-// HookContextForTest is a plugin's start without a host, for tests of hooks as plain functions.
-func HookContextForTest(dataDir string) *HookContext {
-	return &HookContext{Context: context.Background(), dataDir: dataDir, locale: "en"}
+// InitContextForTest is a plugin's start without a host, for tests of hooks as plain functions.
+func InitContextForTest(dataDir string) *InitContext {
+	return &InitContext{Context: context.Background(), dataDir: dataDir, locale: "en"}
 }
 
 // DataDir is a folder of the plugin's own that outlives its runs.
-func (h *HookContext) DataDir() string { return h.dataDir }
+func (h *InitContext) DataDir() string { return h.dataDir }
 
 // Locale is the language to speak, a BCP 47 tag.
-func (h *HookContext) Locale() string { return h.locale }
+func (h *InitContext) Locale() string { return h.locale }
 
 // ConfigHook is a hook that takes the plugin's configuration; [WithConfig] makes one.
 type ConfigHook struct {
-	run    func(*HookContext, json.RawMessage) error
+	run    func(*InitContext, json.RawMessage) error
 	schema json.RawMessage
 	faults []string
 }
@@ -42,13 +43,13 @@ type ConfigHook struct {
 //
 // C is a struct, whose schema becomes the manifest's config schema, or struct{} for a plugin that has
 // nothing to configure. The package's page tells how types become schemas.
-func WithConfig[C any](hook func(cx *HookContext, config C) error) ConfigHook {
+func WithConfig[C any](hook func(cx *InitContext, config C) error) ConfigHook {
 	decoder := newDecoder[C]("the configuration")
 	schema := decoder.schema
 	if decoder.takesNothing {
 		schema = nil
 	}
-	run := func(cx *HookContext, raw json.RawMessage) error {
+	run := func(cx *InitContext, raw json.RawMessage) error {
 		config, err := decoder.decode(raw)
 		if err != nil {
 			return err
@@ -65,7 +66,7 @@ func (s *session) onInit(m *message) *Error {
 		return nil
 	}
 	s.opening.begins()
-	s.beside(m.ID, "init", func(cx *HookContext) error {
+	s.beside(m.ID, "init", func(cx *InitContext) error {
 		cx.dataDir, cx.locale = m.Params.DataDir, m.Params.Locale
 		return s.init.run(cx, m.Params.Config)
 	}, func(failure *Error) { s.opening.ends(failure == nil) })
@@ -140,7 +141,7 @@ func (s *session) onShutdown(m *message) *Error {
 }
 
 // beside runs a hook on a goroutine of its own, so that the reading goes on, and answers.
-func (s *session) beside(id json.RawMessage, name string, hook func(*HookContext) error, then func(*Error)) {
+func (s *session) beside(id json.RawMessage, name string, hook func(*InitContext) error, then func(*Error)) {
 	s.traffic.hookBegins()
 	go func() {
 		defer s.traffic.hookEnds()
@@ -151,8 +152,8 @@ func (s *session) beside(id json.RawMessage, name string, hook func(*HookContext
 	}()
 }
 
-func (s *session) hookContext(base context.Context) *HookContext {
-	return &HookContext{Context: base, reporter: reporter{session: s}}
+func (s *session) hookContext(base context.Context) *InitContext {
+	return &InitContext{Context: base, reporter: reporter{session: s}}
 }
 
 // guard runs code of the plugin's author: what it panics with fails this one request.
@@ -160,7 +161,8 @@ func (s *session) guard(what string, run func() error) (failure *Error) {
 	ended := false
 	defer func() {
 		if !ended {
-			failure = s.fault(what, recover(), debug.Stack())
+			s.complain(fmt.Sprintf("%s panicked: %v\n%s", what, recover(), debug.Stack()))
+			failure = fault(what, "panicked")
 		}
 	}()
 	if err := run(); err != nil {

@@ -153,17 +153,27 @@ func isPluginName(name string) bool {
 	return len(name) <= nameMax && pluginName.MatchString(name)
 }
 
+// isOperationName is whether an operation, or a failure, may be called so.
+func isOperationName(name string) bool {
+	return len(name) <= nameMax && operationName.MatchString(name)
+}
+
 // check says what is wrong with an operation's declaration.
 func (o *Operation) check() []string {
 	faults := append([]string(nil), o.faults...)
-	if len(o.name) > nameMax || !operationName.MatchString(o.name) {
-		fault := fmt.Sprintf("%q is not an operation name: expected 1 to %d of a-z, 0-9 and '_'", o.name, nameMax)
-		if nearest := snakeCase(o.name); nearest != "" {
-			fault += fmt.Sprintf("; did you mean %q?", nearest)
-		}
-		faults = append(faults, fault)
+	if !isOperationName(o.name) {
+		faults = append(faults, fmt.Sprintf("%q is not an operation name: %s", o.name, nameRule(o.name)))
 	}
 	return faults
+}
+
+// nameRule says what the name of an operation or a failure is, and the nearest one to what was given.
+func nameRule(given string) string {
+	rule := fmt.Sprintf("expected 1 to %d of a-z, 0-9 and '_'", nameMax)
+	if nearest := snakeCase(given); nearest != "" {
+		rule += fmt.Sprintf("; did you mean %q?", nearest)
+	}
+	return rule
 }
 
 // snakeCase is the nearest legal spelling of an operation's name; empty where there is none.
@@ -181,7 +191,7 @@ func snakeCase(name string) string {
 		previous = r
 	}
 	nearest := spelled.String()
-	if len(nearest) > nameMax || !operationName.MatchString(nearest) {
+	if !isOperationName(nearest) {
 		return ""
 	}
 	return nearest

@@ -23,7 +23,7 @@ type Plugin struct {
 	operations   []*Operation
 	init         ConfigHook
 	reload       ConfigHook
-	shutdown     func(*HookContext) error
+	shutdown     func(*InitContext) error
 	faults       []string
 }
 
@@ -50,7 +50,7 @@ func (p *Plugin) Operation(operations ...*Operation) *Plugin {
 // For a trouble that will pass, such as a database that is not up yet, log why and call os.Exit(1): the host
 // tries again, each time later.
 //
-//	Init(plugd.WithConfig(func(cx *plugd.HookContext, config Config) error { … }))
+//	Init(plugd.WithConfig(func(cx *plugd.InitContext, config Config) error { … }))
 func (p *Plugin) Init(hook ConfigHook) *Plugin {
 	p.init = hook
 	return p
@@ -69,7 +69,7 @@ func (p *Plugin) Reload(hook ConfigHook) *Plugin {
 // Shutdown runs a hook once when the host says to shut down, to release what the plugin holds.
 //
 // It does not run when the host is gone: a plugin then leaves at once.
-func (p *Plugin) Shutdown(hook func(cx *HookContext) error) *Plugin {
+func (p *Plugin) Shutdown(hook func(cx *InitContext) error) *Plugin {
 	p.shutdown = hook
 	return p
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +25,22 @@ func TestPrintsAndChildrenCannotTouchTheWire(t *testing.T) {
 	plugin.HangUp()
 	if status := plugin.Status(); status != 0 || !strings.Contains(plugin.Stderr(), "stray {without an end") {
 		t.Errorf("status %d, stderr %q", status, plugin.Stderr())
+	}
+}
+
+func TestWhatTheSDKSaysOfACallBeginsALine(t *testing.T) {
+	plugin := start(t, "rough")
+	for id, operation := range []string{"print", "crash", "print", "goexit"} {
+		plugin.SendCall(id+1, operation, "{}")
+		plugin.Line()
+	}
+	plugin.HangUp()
+	plugin.Status()
+	for _, did := range []string{"crash panicked", "goexit ended its goroutine"} {
+		line := regexp.MustCompile(`without an end\ncall \S* ?of ` + did)
+		if !line.MatchString(plugin.Stderr()) {
+			t.Errorf("%q: stderr %q", did, plugin.Stderr())
+		}
 	}
 }
 
@@ -131,15 +148,16 @@ func TestAPanicFailsItsCallAndIsToldOnStderr(t *testing.T) {
 	plugin := start(t, "rough")
 	plugin.SendCall(1, "crash", "{}")
 	plugin.Expect(`{"jsonrpc":"2.0","id":1,"error":{"code":2,
-		"message":"runtime error: index out of range [5] with length 0"}}`)
+		"message":"crash failed unexpectedly: it panicked"}}`)
 	plugin.SendCall(2, "goexit", "{}")
-	plugin.Expect(`{"jsonrpc":"2.0","id":2,"error":{"code":2,"message":"the handler ended its goroutine"}}`)
+	plugin.Expect(`{"jsonrpc":"2.0","id":2,"error":{"code":2,"message":"goexit failed unexpectedly: it ended its goroutine"}}`)
 	plugin.SendCall(3, "echo", `{"text":"alive"}`)
 	plugin.Expect(`{"jsonrpc":"2.0","id":3,"result":{"data":"alive"}}`)
 	plugin.HangUp()
 	plugin.Status()
 	stderr := plugin.Stderr()
-	for _, wanted := range []string{"call c-1 of crash panicked", "rough_test.go:", "call c-2 of goexit"} {
+	for _, wanted := range []string{"call c-1 of crash panicked: runtime error: index out of range [5] with length 0", "rough_test.go:",
+		"call c-2 of goexit ended its goroutine"} {
 		if strings.Count(stderr, wanted) < 1 {
 			t.Errorf("%q is not in %s", wanted, stderr)
 		}

@@ -36,7 +36,7 @@ func TestTheReadmesPluginIsBuiltAndTestedAsItStands(t *testing.T) {
 	write("main.go", after(t, string(text), "`main.go`:"))
 	write("main_test.go", after(t, string(text), "the whole plugin in memory:"))
 	write("doc/main.go", documented(t))
-	for words, flags := range map[string]string{"vet ./...": "", "test ./...": "", "build -o greet .": "-mod=mod"} {
+	for words, flags := range map[string]string{"vet ./...": "", "test ./...": "", "build -o memo .": "-mod=mod"} {
 		program := exec.Command("go", strings.Fields(words)...)
 		program.Dir = folder
 		program.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS="+flags, "GOWORK=off")
@@ -44,8 +44,8 @@ func TestTheReadmesPluginIsBuiltAndTestedAsItStands(t *testing.T) {
 			t.Errorf("go %s with GOFLAGS=%s: %v\n%s", words, flags, err, out)
 		}
 	}
-	said, err := exec.Command(filepath.Join(folder, "greet"), "--version").Output()
-	if err != nil || string(said) != "greet 1.0.0\n" {
+	said, err := exec.Command(filepath.Join(folder, "memo"), "--version").Output()
+	if err != nil || string(said) != "memo 1.0.0\n" {
 		t.Errorf("%q, %v", said, err)
 	}
 }

@@ -25,7 +25,7 @@ func newRough(concurrency int) *plugd.Plugin {
 	return plugd.New("rough", "1.0.0").
 		Requires("other", "^1").
 		Concurrency(concurrency).
-		Reload(plugd.WithConfig(func(*plugd.HookContext, struct{}) error { return nil })).
+		Reload(plugd.WithConfig(func(*plugd.InitContext, struct{}) error { return nil })).
 		Operation(
 			plugd.Op("echo", func(_ *plugd.Context, args textArgs) (string, error) { return args.Text, nil }),
 			plugd.Op("give", give),

@@ -42,6 +42,8 @@ type schema struct {
 	Required             []string          `json:"required,omitempty"`
 	Defs                 *properties       `json:"$defs,omitempty"`
 
+	// never is whether no value fits.
+	never bool
 	// given are the members of a schema that the type brings along.
 	given map[string]json.RawMessage
 }
@@ -83,6 +85,9 @@ type plainSchema schema
 
 // MarshalJSON adds what a type brought along to what its field says.
 func (s *schema) MarshalJSON() ([]byte, error) {
+	if s.never {
+		return []byte("false"), nil
+	}
 	plain, err := json.Marshal((*plainSchema)(s))
 	if err != nil || s.given == nil {
 		return plain, err

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"math/big"
 	"net/netip"
+	"reflect"
+	"strings"
 	"testing"
 	"time"
 )
@@ -65,7 +67,7 @@ type kinds struct {
 }
 
 func TestTypesBecomePlainSchemas(t *testing.T) {
-	check(t, input[struct{}](t), `{"type":"object","properties":{}}`)
+	check(t, input[struct{}](t), `{"type":"object","properties":{},"additionalProperties":false}`)
 	check(t, input[place](t), `{"type":"object","properties":{
 		"city":{"type":"string","description":"The city.","minLength":1,"pattern":"^.+$","examples":["Ada","北京"]},
 		"unit":{"type":"string","enum":["celsius","fahrenheit"]},
@@ -92,6 +94,72 @@ func TestTypesBecomePlainSchemas(t *testing.T) {
 	},"required":["any","raw","number","bytes","pair","counts","by_day","address","own","colour","quoted","nested","took"]}`)
 	check(t, input[map[string]any](t), `{"type":"object","additionalProperties":{}}`)
 	check(t, input[*hidden](t), string(input[hidden](t)))
+}
+
+func TestTagsThatWouldBePassedOverAreFaults(t *testing.T) {
+	type args struct {
+		Days  int    `json:"days" descr:"How many." defualt:"3" minimum:"1" Max:"9"`
+		City  string `json:"city" exampel:"Ada" patern:"^T"`
+		Where string `json:"where" sensitve:"true" formats:"email"`
+		Fine  string `json:"fine" form:"fine" env:"FINE" yaml:"fine" bson:"fine" db:"f" validate:"required"`
+		Both  string `json:"both" desc:"Two." description:"Another package reads it."`
+		Doc   string `jsn:"a" deflt:"b" emun:"c|d" doc:"Which." regex:"^T" required:"true"`
+		More  string `josn:"more" json:"more,omitempy" xml:"more" env:"MORE" required:"true"`
+		Again string `Json:"again"`
+		Once  string `jason:"once" json:"once,omitzero,string"`
+		town  string `desc:"Where."`
+		plain string `yaml:"plain"`
+		none  string `json:"-"`
+	}
+	operation := Op("o", func(*Context, args) (any, error) { return nil, nil })
+	_, err := New("p", "1.0.0").Operation(operation).Manifest()
+	if err == nil {
+		t.Fatal("nothing is wrong with it")
+	}
+	told := err.Error()
+	for _, fault := range []string{
+		"o: days: there is no tag descr: did you mean desc?",
+		"o: days: there is no tag defualt: did you mean default?",
+		"o: days: there is no tag minimum: did you mean min?",
+		"o: days: there is no tag Max: did you mean max?",
+		"o: city: there is no tag exampel: did you mean example?",
+		"o: city: there is no tag patern: did you mean pattern?",
+		"o: where: there is no tag sensitve: did you mean sensitive?",
+		"o: where: there is no tag formats: did you mean format?",
+		"o: Doc: there is no tag jsn: did you mean json?",
+		"o: Doc: there is no tag deflt: did you mean default?",
+		"o: Doc: there is no tag emun: did you mean enum?",
+		"o: Doc: there is no tag doc: did you mean desc?",
+		"o: Doc: there is no tag regex: did you mean pattern?",
+		"o: Doc: there is no tag required: every field is, but for a pointer and one with a default or omitempty",
+		"o: more: json has no option omitempy: did you mean omitempty?",
+		"o: Again: there is no tag Json: did you mean json?",
+		"o: town is not exported, and would be passed over: call it Town",
+	} {
+		if !strings.Contains(told, fault) {
+			t.Errorf("%q is not in %s", fault, told)
+		}
+	}
+	if strings.Contains(told, "fine") || strings.Contains(told, "both") ||
+		strings.Contains(told, "plain") || strings.Contains(told, "none") || strings.Contains(told, "omitzero") ||
+		strings.Contains(told, "more: there is no tag") {
+		t.Errorf("too much is refused: %s", told)
+	}
+}
+
+func TestATagThatIsWrittenWronglyIsAFault(t *testing.T) {
+	for tag, rest := range map[reflect.StructTag]string{
+		`json:"words" desc: "Which."`: `desc: "Which."`,
+		`json:"words" desc:Which`:     `desc:Which`,
+		`json:"words" desc:"Which`:    `desc:"Which`,
+	} {
+		b := newSchemaBuilder(false)
+		b.checkTags(field{tag: tag})
+		told := "the tag ends in " + rest + `, which is not of the form key:"value"`
+		if len(b.faults) != 1 || b.faults[0] != told {
+			t.Errorf("%s: %q", tag, b.faults)
+		}
+	}
 }
 
 func TestATypeThatHoldsItselfEnds(t *testing.T) {

@@ -29,7 +29,7 @@ type session struct {
 	operations map[string]*Operation
 	init       ConfigHook
 	reload     ConfigHook
-	shutdown   func(*HookContext) error
+	shutdown   func(*InitContext) error
 	// serial is whether calls come one at a time.
 	serial bool
 

@@ -294,7 +294,7 @@ func TestWhoWaitsForTheHostHearsThatItIsGone(t *testing.T) {
 func TestCallsWaitForInitAndFailWithoutIt(t *testing.T) {
 	release := make(chan struct{})
 	plugin := talk(t, plugd.New("slow", "1.0.0").
-		Init(plugd.WithConfig(func(cx *plugd.HookContext, _ struct{}) error {
+		Init(plugd.WithConfig(func(cx *plugd.InitContext, _ struct{}) error {
 			cx.Progress(1, 0, "")
 			<-release
 			return nil
@@ -316,7 +316,7 @@ func TestTheFirstShutdownIsAnsweredAndCallsMayFinish(t *testing.T) {
 	left := make(chan struct{})
 	released := false
 	plugin := talk(t, plugd.New("slow", "1.0.0").
-		Shutdown(func(*plugd.HookContext) error {
+		Shutdown(func(*plugd.InitContext) error {
 			released = true
 			return nil
 		}).

@@ -193,7 +193,7 @@ fn c078_a_question_is_answered_at_the_terminal_while_the_call_runs() {
     let daemon = sandbox.serve();
     daemon.plugd(&["start", "ask"]).expect(0);
     let args = ["--output", "data", "call", "ask.sure"];
-    let terminal = Terminal::run(&sandbox, &args, &[("Really? (yes/no): ", 0.5, "yes\n")]);
+    let terminal = Terminal::run(&sandbox, &args, &[("Really? (y/n): ", 0.5, "yes\n")]);
     assert_eq!(terminal.data(), json!(true));
     let moment = |file: &str| sandbox.read(file).trim().parse::<f64>().expect("a moment");
     let visible_after = moment("terminal/seen") - moment("plugins/ask/asked");
@@ -206,7 +206,7 @@ fn c078_a_question_at_a_terminal_is_answered_from_another_process() {
     let sandbox = asking();
     let daemon = sandbox.serve();
     let terminal = Terminal::run(&sandbox, &["--output", "data", "call", "ask.sure"], &[]);
-    eventually("the question is shown", || terminal.screen().contains("Really? (yes/no): "));
+    eventually("the question is shown", || terminal.screen().contains("Really? (y/n): "));
     let screen = terminal.screen();
     let token =
         screen.split("plugd answer ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a token");
@@ -250,8 +250,8 @@ fn at_a_terminal_one_can_decline_interrupt_and_refuse_to_be_asked() {
         (code, result["error"]["name"].clone())
     };
     // Ctrl-D, Ctrl-C.
-    assert_eq!(end(&[], &[("(yes/no): ", 0.0, "\u{4}")]), (1, json!("declined")));
-    assert_eq!(end(&[], &[("(yes/no): ", 0.0, "\u{3}")]), (130, json!("cancelled")));
+    assert_eq!(end(&[], &[("(y/n): ", 0.0, "\u{4}")]), (1, json!("declined")));
+    assert_eq!(end(&[], &[("(y/n): ", 0.0, "\u{3}")]), (130, json!("cancelled")));
     assert_eq!(end(&["--no-ask"], &[]), (1, json!("nobody_to_ask")));
     // The cancelled call's question went with it; the plugin is well.
     eventually("its question has ended", || ended_with_its_caller(&sandbox));

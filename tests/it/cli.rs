@@ -13,3 +13,5 @@ mod passing_on;
 mod profiles;
 mod record;
 mod results;
+mod second;
+mod words;

@@ -1,8 +1,10 @@
 //! `plugd check` of a path: what the conformance kit finds, and what it leaves in peace.
 
+mod causes;
 mod kit;
 mod plugins;
 mod sins;
+mod verdicts;
 
 use plugd_tests::{Ran, Sandbox};
 use serde_json::Value;

@@ -284,6 +284,108 @@ fn lines_that_mean_nothing_are_told_and_what_is_no_file_is_refused() {
     assert!(ran.stderr.contains("cannot use ./nothing"), "{ran:?}");
 }
 
+/// Operations that go wrong in the ways there are.
+const WRONG: &str = r#"
+import os
+OPERATIONS = [{"name": name, "input_schema": {"type": "object", "properties": {}}}
+    for name in ("fine", "dies", "raises", "asks", "waits")]
+def handle(operation, arguments, params):
+    if operation == "dies":
+        os._exit(3)
+    if operation == "raises":
+        raise Failure("it broke", code=2)
+    if operation == "asks":
+        raise Failure("it is closed", code=1)
+    if operation == "waits":
+        time.sleep(60)
+    return {"data": [1, 2]}
+"#;
+
+/// One object a line for each line that is typed, and no word of a command that does not reach it.
+#[test]
+fn under_output_json_each_line_is_answered_by_one_object() {
+    let sandbox = Sandbox::new("");
+    sandbox.python("odd", WRONG);
+    let lines: &[(&str, &str)] = &[
+        ("help", "/commands/0/line"),
+        ("list", "/operations/0/name"),
+        ("describe fine", "/operations/0/name"),
+        ("fine --help", "/operations/0/name"),
+        ("lint", "/findings"),
+        ("logs 5", "/entries"),
+        ("reload", "/runs"),
+        ("fine", "/data/1"),
+        ("fine --explain", "/operation"),
+        ("list all", "/error/message"),
+        ("plugd call ./odd fine", "/error/message"),
+        ("fine --nope", "/error/message"),
+        ("fine text=1 text=2", "/error/hint"),
+        ("describe fien", "/error/hint"),
+        ("fien", "/error/hint"),
+        ("other.fine", "/error/hint"),
+        ("raises", "/error/hint"),
+        ("asks", "/error/message"),
+        ("waits --timeout 200ms", "/error/message"),
+        ("dies", "/error/hint"),
+    ];
+    let typed: String = lines.iter().map(|(line, _)| format!("{line}\n")).collect();
+    sandbox.write("typed", &format!("\n# nothing\n{typed}quit\nfine\n"));
+    let ran = plugd_tests::shell(&sandbox, "\"$0\" dev plugins/odd/main.py --output json <typed 2>said");
+    let documents: Vec<Value> = ran
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+        .collect();
+    let said = sandbox.read("said");
+    assert_eq!(documents.len(), lines.len(), "{documents:#?} {said}");
+    for ((line, pointer), document) in lines.iter().zip(&documents) {
+        assert!(document.is_object() && document.pointer(pointer).is_some(), "{line}: {document:#}");
+        assert!(!document["error"].to_string().contains("`plugd "), "{line}: {document:#}");
+    }
+    assert_eq!((&documents[6]["plugin"], &documents[6]["runs"]), (&"main".into(), &true.into()));
+    assert!(!said.contains("`plugd ") && said.contains("main runs ("), "{said}");
+
+    // What is saved does not run; what ran before does.
+    sandbox.write("typed", "fine\nreload\nfine\n");
+    let break_it =
+        "(until grep -q '→' said 2>/dev/null; do sleep 0.05; done; echo '((' >>plugins/odd/main.py) & ";
+    let lines = "(sed -n 1p typed; until grep -q 'mend it' said; do sleep 0.05; done; sed -n 2,3p typed)";
+    let script = format!(": >said; {break_it}{lines} | \"$0\" dev plugins/odd/main.py --output json 2>said");
+    let ran = plugd_tests::shell(&sandbox, &script).expect(0);
+    let documents: Vec<Value> =
+        ran.stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    assert_eq!(documents.len(), 3, "{ran:?} {}", sandbox.read("said"));
+    assert_eq!(documents[1]["runs"], true, "{documents:#?}");
+    assert!(documents[1]["reason"].as_str().is_some_and(|why| why.contains("SyntaxError")), "{documents:#?}");
+    assert_eq!(documents[2]["data"], serde_json::json!([1, 2]));
+}
+
+#[test]
+fn what_is_down_has_a_way_on_that_the_prompt_has() {
+    let sandbox = Sandbox::new("");
+    scaffold(&sandbox, "python");
+    edit(&sandbox, "greet/plugin.py", "def hello(", "def hello((");
+    let mut dev = Dev::start(&sandbox, "./greet");
+    dev.wait_for("mend it and save");
+    dev.type_("hello name=World");
+    let came = dev.wait_for("hint: mend it and save: then it is started");
+    dev.type_("describe nothing");
+    let came = format!("{came}{}", dev.wait_for("error 1003"));
+    dev.type_("plugd list");
+    let came = format!("{came}{}", dev.wait_for("without plugd"));
+    assert!(!came.contains("`plugd "), "{came}");
+    dev.end();
+
+    // What it requires is no fault of its own.
+    sandbox.python("needy", "MANIFEST['requires'] = {'mailbox': '>=1.0'}\n");
+    let mut dev = Dev::start(&sandbox, "plugins/needy/main.py");
+    dev.wait_for("only this plugin runs here: name it and what it requires");
+    dev.type_("echo");
+    let came = dev.wait_for("hint: only this plugin runs here");
+    assert!(came.contains("mailbox") && !came.contains("mend it and save"), "{came}");
+    dev.end();
+}
+
 #[test]
 fn where_nobody_can_be_asked_the_line_says_what_is_missing() {
     let sandbox = Sandbox::new("");

@@ -37,5 +37,7 @@ mod rows;
 mod sdk;
 mod sdks;
 mod smoke;
+mod spares;
+mod streams;
 mod tokens;
 mod tools;

@@ -8,6 +8,8 @@ mod held;
 mod passed_over;
 mod record;
 mod results;
+mod second;
+mod telling;
 mod texts;
 mod whole;
 

@@ -240,7 +240,11 @@ fn a_damaged_record_that_a_single_command_finds_is_told_and_so_are_the_keys_it_h
     };
     damage();
     let found = keyed("first");
-    assert!(found.stderr.contains("warning: the record of calls could not be read ("), "{}", found.stderr);
+    assert!(
+        found.stderr.contains("warning: the record of calls was damaged and has been moved to "),
+        "{}",
+        found.stderr
+    );
     let warned = |result: &Value| {
         let warnings = result["meta"]["warnings"].as_array().cloned().unwrap_or_default();
         warnings
@@ -252,7 +256,7 @@ fn a_damaged_record_that_a_single_command_finds_is_told_and_so_are_the_keys_it_h
     assert_eq!((warned(&result), runs(&sandbox)), (1, 2), "{result:#}");
 
     // Whoever comes later is told as well: `doctor`, the next daemon, and the next key.
-    let said = "an earlier record was damaged and set aside";
+    let said = "the record of calls was damaged and has been moved to ";
     let doctor = sandbox.plugd(&["doctor"]).stdout;
     assert!(doctor.contains(said) && doctor.contains("plugd.db.corrupt-"), "{doctor}");
     let daemon = sandbox.serve();
@@ -274,7 +278,7 @@ fn a_damaged_record_that_a_single_command_finds_is_told_and_so_are_the_keys_it_h
     // A command that calls nothing says so, too.
     damage();
     let found = sandbox.plugd(&["calls"]).expect(0).stderr;
-    assert!(found.contains("warning: the record of calls could not be read ("), "{found}");
+    assert!(found.contains("warning: the record of calls was damaged and has been moved to "), "{found}");
 }
 
 #[test]

@@ -231,7 +231,7 @@ fn r16_an_empty_list_says_which_file_was_read_and_where_was_looked() {
         let text = sandbox.plugd(&["list"]).expect(0).stdout;
         assert!(text.contains(&file), "{text}");
         assert!(folders.iter().all(|folder| text.contains(folder)), "{text}");
-        assert!(text.contains("notes.txt: it is not executable"), "what was passed over is said: {text}");
+        assert!(text.contains("notes.txt: it is no program"), "what was passed over is said: {text}");
         let list = sandbox.json(&["list"]);
         assert_eq!((&list["config"], &list["looked_in"]), (&json!(file), &json!(folders)), "{list:#}");
     };

@@ -18,7 +18,7 @@ fn rough() -> PathBuf {
     let program = folder.join("examples/rough");
     assert!(
         program.exists(),
-        "{} is missing: run the tests by `make test`, which builds it",
+        "{} is missing: cargo build -p plugd-sdk --examples (`make test` does)",
         program.display()
     );
     program

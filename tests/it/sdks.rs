@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 use plugd_tests::sessions::{self, Other};
+use plugd_tests::{Sandbox, eventually};
 use serde_json::Value;
 
 use crate::languages::there_is;
@@ -56,6 +57,27 @@ fn check(command: &[&Path]) {
         let (input, output) = (child.stdin.take(), child.stdout.take().expect("a pipe"));
         sessions::play(&session, &mut Running { child, input }, output);
     }
+    check_under_plugd(command);
+}
+
+/// Under the real host: what nobody declared never reaches it, and its faults say no more than their class.
+#[track_caller]
+fn check_under_plugd(command: &[&Path]) {
+    let sandbox = Sandbox::new("");
+    let other = sandbox.python("other", "");
+    sandbox.configure(&format!("{other}[plugins.golden]\ncommand = {command:?}\n"));
+    let daemon = sandbox.serve();
+    let refused = daemon.plugd(&["--output", "json", "call", "golden.context", "nmae=Ada"]).expect(3).json();
+    assert_eq!(refused["error"]["code"], 2001, "{refused:#}");
+    let failed = daemon.plugd(&["--output", "json", "call", "golden.fail", "how=fault"]).expect(1).json();
+    assert_eq!(failed["error"]["code"], 4002, "{failed:#}");
+    let message = failed["error"]["message"].as_str().expect("a text");
+    assert!(message.starts_with("fail failed unexpectedly: it "), "{message}");
+    assert!(!message.contains("a fault of ours"), "{message}");
+    eventually("the log has what the fault said", || {
+        daemon.plugd(&["logs", "golden"]).stdout.contains("a fault of ours")
+    });
+    daemon.stop();
 }
 
 fn sdk(path: &str) -> PathBuf {

@@ -1,7 +1,8 @@
 // Package plugdtest is a host in memory, for tests of a whole plugin.
 //
 // The plugin runs in goroutines of the test and speaks the real protocol over a pipe. Only the process is
-// missing, and the host's validation: arguments arrive as the test gives them, with the defaults filled in.
+// missing, and most of the host's validation: arguments arrive as the test gives them, with the defaults filled
+// in, but for keys that nobody declared, which are refused as a host does.
 //
 //	func TestAdaIsGreeted(t *testing.T) {
 //		host := plugdtest.New(t, newPlugin(), plugdtest.Config(map[string]any{"word": "hi"}))
@@ -37,6 +38,8 @@ type Host struct {
 	features map[string]bool
 	plugins  map[string]func(json.RawMessage) (any, error)
 	person   func(Question) (any, error)
+	// operations are those that the plugin declares.
+	operations []plugd.Declaration
 
 	toPlugin *os.File
 	// listened is closed once the plugin has said its last word.
@@ -81,9 +84,11 @@ func New(t testing.TB, plugin *plugd.Plugin, options ...Option) *Host {
 	for _, option := range options {
 		option(h)
 	}
-	if _, err := plugin.Manifest(); err != nil {
+	manifest, err := plugin.Manifest()
+	if err != nil {
 		t.Fatal(err)
 	}
+	h.operations = manifest.Operations
 	pluginIn, toPlugin, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -147,6 +152,9 @@ func (h *Host) Begin(operation string, arguments any) *Running {
 	}
 	if arguments == nil {
 		arguments = struct{}{}
+	}
+	if failure := h.undeclared(operation, arguments); failure != nil {
+		return h.refuse(failure)
 	}
 	context := map[string]any{"deadline_ms": h.deadline.Milliseconds()}
 	for name, value := range h.told {

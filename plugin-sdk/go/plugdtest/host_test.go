@@ -39,7 +39,7 @@ func newPlugin(s *state) *plugd.Plugin {
 	}
 	return plugd.New("greet", "1.0.0").
 		Requires("weather", "1").
-		Init(plugd.WithConfig(func(cx *plugd.HookContext, config config) error {
+		Init(plugd.WithConfig(func(cx *plugd.InitContext, config config) error {
 			if config.Word == "bad" {
 				return plugd.Errorf("bad_word", "the word is bad")
 			}
@@ -47,14 +47,14 @@ func newPlugin(s *state) *plugd.Plugin {
 			cx.Debugf("opened with %s", config.Word)
 			return nil
 		})).
-		Reload(plugd.WithConfig(func(_ *plugd.HookContext, config config) error {
+		Reload(plugd.WithConfig(func(_ *plugd.InitContext, config config) error {
 			if config.Word == "crash" {
 				panic("it crashed")
 			}
 			s.word = config.Word
 			return nil
 		})).
-		Shutdown(func(*plugd.HookContext) error {
+		Shutdown(func(*plugd.InitContext) error {
 			s.closed = true
 			return errors.New("it did not want to")
 		}).
@@ -144,6 +144,22 @@ func TestNothingIsGivenAsItIsDeclared(t *testing.T) {
 	}
 	if got := host.Call("empty", nil).Data; string(got) != "[]" {
 		t.Errorf("got %s", got)
+	}
+}
+
+func TestKeysThatNobodyDeclaredAreRefused(t *testing.T) {
+	host := plugdtest.New(t, newPlugin(new(state)))
+	for operation, told := range map[string]string{
+		"none":  "the arguments do not fit none: nmae: expected no arguments",
+		"hello": "the arguments do not fit hello: nmae: expected only the keys name, times",
+	} {
+		failure := plugdtest.Failure(host.Call(operation, map[string]any{"nmae": "Ada"}))
+		if failure.Code() != 2001 || failure.Name != "invalid_arguments" || failure.Message != told {
+			t.Errorf("it failed with %d %s: %s", failure.Code(), failure.Name, failure.Message)
+		}
+	}
+	if reply := host.Call("none", nil); reply.Err != nil {
+		t.Errorf("it failed with %v", reply.Err)
 	}
 }
 

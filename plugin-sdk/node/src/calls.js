@@ -1,8 +1,8 @@
 /** @file Calls from their arrival to their answers, as many at once as there are lanes. */
 
 import { failure } from './complaint.js';
-import { cancel, Context, wasCancelled } from './context.js';
-import { CODE, faultToRpc, PluginError, toRpc } from './error.js';
+import { cancel, Context, leftBehind, wasCancelled } from './context.js';
+import { CODE, FaultFound, faultToRpc, PluginError, toRpc } from './error.js';
 import { stringify } from './json.js';
 import { Reply } from './reply.js';
 
@@ -98,7 +98,7 @@ export class Calls {
    */
   failCurrent(thrown) {
     const call = this.#current;
-    if (call && !call.answered) this.#refuse(call, faultToRpc(thrown));
+    if (call && !call.answered) this.#refuse(call, faultToRpc(call.operation.name, thrown));
   }
 
   /**
@@ -184,6 +184,7 @@ export class Calls {
   #succeed(call, value) {
     if (call.answered) return;
     try {
+      checkAwaited(call);
       this.#wire.answer(call.id, resultToJson(value));
     } catch (error) {
       return this.#fail(call, error);
@@ -201,7 +202,7 @@ export class Calls {
     const isAbort = error instanceof Error && error.name === 'AbortError';
     const isCancelled = isAbort && context !== undefined && wasCancelled(context);
     const reason = isCancelled ? PluginError.cancelled() : error;
-    this.#refuse(call, failure(reason, `${call.operation.name}, call ${call.about.call_id},`));
+    this.#refuse(call, failure(reason, call.operation.name, call.about.call_id));
   }
 
   /**
@@ -235,6 +236,16 @@ export class Calls {
     const there = [...this.#operations.keys()].join(', ') || 'none';
     return { code: CODE.methodNotFound, message: `${this.#name} has no operation "${name}"; it has ${there}` };
   }
+}
+
+/**
+ * Throws where a handler has ended without waiting for what it asked for.
+ * @param {Call} call
+ */
+function checkAwaited({ context, operation }) {
+  const what = context && leftBehind(context);
+  if (what === undefined) return;
+  throw new FaultFound(`${operation.name} ended without awaiting context.${what}: is an await missing?`);
 }
 
 /**

@@ -2,7 +2,9 @@
 
 import { format } from 'node:util';
 
+import { Unawaited } from './asked.js';
 import { PluginError } from './error.js';
+import { refuseUnknown } from './names.js';
 import { readAnswer, toQuestion } from './question.js';
 import { Wire } from './wire.js';
 
@@ -13,6 +15,12 @@ const TIME_LEFT_MAX = 24 * 60 * 60 * 1000;
 
 /** A call has as many milliseconds where nobody says. */
 const DEADLINE = 30_000;
+
+/** What a test may say about a call. */
+const FOR_TEST = [
+  ...['state', 'config', 'callId', 'deadlineMs', 'attempt'],
+  ...['sessionId', 'traceparent', 'caller', 'idempotencyKey', 'locale'],
+];
 
 const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-/;
 
@@ -89,7 +97,7 @@ function callOf(ground) {
 }
 
 /** What a hook (`init`, `reload`, `shutdown`) knows besides the configuration. */
-export class HookContext extends Ground {
+export class InitContext extends Ground {
   /**
    * @param {Wire} wire
    * @param {{dataDir?: string, locale?: string, state?: unknown, config?: unknown}} about
@@ -107,7 +115,8 @@ export class HookContext extends Ground {
    * @param {{dataDir?: string, locale?: string, state?: unknown, config?: unknown}} [about]
    */
   static forTest(about = {}) {
-    return new HookContext(Wire.loose(), about);
+    refuseUnknown('InitContext.forTest', about, ['dataDir', 'locale', 'state', 'config']);
+    return new InitContext(Wire.loose(), about);
   }
 }
 
@@ -133,6 +142,11 @@ export let cancel;
 export let wasCancelled;
 
 /**
+ * What a handler that has ended asked for and did not wait for. @type {(context: Context) => string | undefined}
+ */
+export let leftBehind;
+
+/**
  * One call: who asked, how long there is, and how to speak to the host meanwhile.
  *
  * Hand it on to whatever works for the call. There is nothing ambient: two calls at once share
@@ -149,6 +163,8 @@ export class Context extends Ground {
   #askedBefore = 0;
   #askedSince = 0;
   #openQuestions = 0;
+  /** @type {Unawaited | undefined} */
+  #unawaited;
 
   /**
    * @param {Wire} wire
@@ -171,6 +187,7 @@ export class Context extends Ground {
    *   sessionId?: string, traceparent?: string, caller?: string, idempotencyKey?: string, locale?: string}} [about]
    */
   static forTest(about = {}) {
+    refuseUnknown('Context.forTest', about, FOR_TEST);
     const call = {
       call_id: about.callId ?? 'test',
       deadline_ms: about.deadlineMs ?? DEADLINE,
@@ -265,8 +282,8 @@ export class Context extends Ground {
    */
   waitCancelled(ms) {
     const { signal } = this;
-    if (signal.aborted) return Promise.resolve(true);
-    return new Promise((resolve) => {
+    if (signal.aborted) return this.#asked('waitCancelled', Promise.resolve(true));
+    const waiting = new Promise((resolve) => {
       const end = () => {
         clearTimeout(timer);
         signal.removeEventListener('abort', end);
@@ -275,6 +292,7 @@ export class Context extends Ground {
       const timer = setTimeout(end, ms);
       signal.addEventListener('abort', end);
     });
+    return this.#asked('waitCancelled', waiting);
   }
 
   /**
@@ -295,16 +313,8 @@ export class Context extends Ground {
    * @returns {Promise<{data: any, summary: string | undefined, callId: string | undefined}>}
    * @throws {PluginError} the inner call's failure: left uncaught, it names the plugin that failed
    */
-  async call(operation, args = {}) {
-    const result = await this.#request(
-      'host/call',
-      { operation, arguments: args },
-      {
-        feature: 'host_calls',
-        notOffered: 'this host calls no other plugins',
-      },
-    );
-    return { data: result?.data, summary: result?.summary, callId: result?.call_id };
+  call(operation, args = {}) {
+    return this.#asked('call', this.#callOther(operation, args));
   }
 
   /**
@@ -315,8 +325,8 @@ export class Context extends Ground {
    * @returns {Promise<any>}
    * @throws {PluginError} named `nobody_to_ask`, `declined` or `expired`
    */
-  async ask(prompt, schema, { name = 'answer' } = {}) {
-    return (await this.askMany({ [name]: { prompt, schema } }))[name];
+  ask(prompt, schema, options) {
+    return this.#asked('ask', this.#askOne({ prompt, schema }, options));
   }
 
   /**
@@ -325,8 +335,8 @@ export class Context extends Ground {
    * @param {{name?: string}} [options]
    * @returns {Promise<string>}
    */
-  async askSecret(prompt, { name = 'answer' } = {}) {
-    return (await this.askMany({ [name]: { prompt, secret: true } }))[name];
+  askSecret(prompt, options) {
+    return this.#asked('askSecret', this.#askOne({ prompt, secret: true }, options));
   }
 
   /**
@@ -334,31 +344,26 @@ export class Context extends Ground {
    * @param {Record<string, string | import('./question.js').Question>} questions
    * @returns {Promise<Record<string, any>>}
    */
-  async askMany(questions) {
-    const named = Object.entries(questions);
-    const params = { questions: named.map(([name, question]) => toQuestion(name, question)) };
-    const result = await this.#whilePeopleAreAsked(() =>
-      this.#request('host/ask', params, { feature: 'host_asks', notOffered: 'this host asks nobody' }),
-    );
-    /** @type {Record<string, any>} */
-    const answers = {};
-    for (const [name, question] of named) answers[name] = await readAnswer(name, question, result?.answers);
-    return answers;
+  askMany(questions) {
+    return this.#asked('askMany', this.#askAll(questions));
   }
 
   /** The session's variables; no host offers them yet: `not_offered`. */
   get vars() {
-    /** @param {object} params */
-    const request = (params) =>
-      this.#request('host/vars', params, {
-        feature: 'host_vars',
-        notOffered: 'this host offers no session variables',
-      });
+    /**
+     * @param {string} what
+     * @param {object} params
+     * @param {(result: any) => any} read
+     */
+    const request = (what, params, read) => {
+      const about = { feature: 'host_vars', notOffered: 'this host offers no session variables' };
+      return this.#asked(`vars.${what}`, this.#request('host/vars', params, about).then(read));
+    };
     return {
       /** Its value, `undefined` where there is none. @param {string} name @returns {Promise<any>} */
-      get: async (name) => (await request({ get: [name] }))?.vars?.[name],
+      get: (name) => request('get', { get: [name] }, (result) => result?.vars?.[name]),
       /** Sets a variable. @param {string} name @param {unknown} value @returns {Promise<void>} */
-      set: async (name, value) => void (await request({ set: { [name]: value } })),
+      set: (name, value) => request('set', { set: { [name]: value } }, () => undefined),
       /**
        * Sets a variable if it has the expected value; whether it did.
        * @param {string} name
@@ -366,8 +371,10 @@ export class Context extends Ground {
        * @param {unknown} value
        * @returns {Promise<boolean>}
        */
-      compareAndSet: async (name, expected, value) =>
-        (await request({ compare_and_set: { name, expected, value } }))?.swapped === true,
+      compareAndSet: (name, expected, value) => {
+        const params = { compare_and_set: { name, expected, value } };
+        return request('compareAndSet', params, (result) => result?.swapped === true);
+      },
     };
   }
 
@@ -377,15 +384,9 @@ export class Context extends Ground {
    * @param {unknown} [data]
    * @returns {Promise<void>}
    */
-  async emit(event, data = null) {
-    await this.#request(
-      'host/emit',
-      { event, data },
-      {
-        feature: 'host_emit',
-        notOffered: 'this host offers no events',
-      },
-    );
+  emit(event, data = null) {
+    const about = { feature: 'host_emit', notOffered: 'this host offers no events' };
+    return this.#asked('emit', this.#request('host/emit', { event, data }, about).then(() => undefined));
   }
 
   static {
@@ -396,6 +397,17 @@ export class Context extends Ground {
       context.#controller?.abort(PluginError.cancelled());
     };
     wasCancelled = (context) => context.#cancelled;
+    leftBehind = (context) => context.#unawaited?.leave();
+  }
+
+  /**
+   * @template T
+   * @param {string} what
+   * @param {Promise<T>} answer
+   */
+  #asked(what, answer) {
+    this.#unawaited ??= new Unawaited();
+    return this.#unawaited.add(what, answer);
   }
 
   #untilDeadline() {
@@ -413,6 +425,39 @@ export class Context extends Ground {
   async #request(method, params, about) {
     this.check();
     return this.#wire.request(method, params, { callId: this.callId, ...about });
+  }
+
+  /**
+   * @param {string} operation
+   * @param {object} args
+   */
+  async #callOther(operation, args) {
+    const about = { feature: 'host_calls', notOffered: 'this host calls no other plugins' };
+    const result = await this.#request('host/call', { operation, arguments: args }, about);
+    return { data: result?.data, summary: result?.summary, callId: result?.call_id };
+  }
+
+  /**
+   * @param {import('./question.js').Question} question
+   * @param {{name?: string}} [options]
+   */
+  async #askOne(question, options = {}) {
+    refuseUnknown('a question', options, ['name']);
+    const { name = 'answer' } = options;
+    return (await this.#askAll({ [name]: question }))[name];
+  }
+
+  /** @param {Record<string, string | import('./question.js').Question>} questions */
+  async #askAll(questions) {
+    const named = Object.entries(questions);
+    const params = { questions: named.map(([name, question]) => toQuestion(name, question)) };
+    const result = await this.#whilePeopleAreAsked(() =>
+      this.#request('host/ask', params, { feature: 'host_asks', notOffered: 'this host asks nobody' }),
+    );
+    /** @type {Record<string, any>} */
+    const answers = {};
+    for (const [name, question] of named) answers[name] = await readAnswer(name, question, result?.answers);
+    return answers;
   }
 
   /**

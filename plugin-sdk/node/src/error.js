@@ -1,5 +1,7 @@
 /** @file Failures: what a handler throws, and how that goes over the wire. */
 
+import { isName, NAME_RULE, nearestName, refuseUnknown } from './names.js';
+
 /** Codes of errors in the protocol. */
 export const CODE = Object.freeze({
   /** The operation failed, in its own words. */
@@ -14,6 +16,8 @@ export const CODE = Object.freeze({
 /** The host clips messages at as many characters. */
 const MESSAGE_MAX = 2000;
 
+const OPTIONS = ['hint', 'retryable', 'cause', 'code'];
+
 /**
  * An error as it stands in a message.
  * @typedef {object} RpcError
@@ -26,16 +30,22 @@ const MESSAGE_MAX = 2000;
  * A failure in the plugin's own words, for handlers and hooks to throw.
  *
  * Callers get its name, message and hint. Any other error that a handler throws is a fault of the
- * plugin: the caller gets its message on one line, and its stack goes to stderr.
+ * plugin: the caller gets its class, and its message and stack go to stderr.
  */
 export class PluginError extends Error {
   /**
    * @param {string | undefined} name the failure's name in snake case, for programs
    * @param {string} message what happened, for people: what was expected, what was found
    * @param {{hint?: string, retryable?: boolean, cause?: unknown, code?: number}} [options]
+   * @throws {TypeError} where the name or an option is none
    */
-  constructor(name, message, { hint, retryable = false, cause, code = CODE.failed } = {}) {
+  constructor(name, message, options = {}) {
+    const { hint, retryable = false, cause, code = CODE.failed } = options;
     super(message, cause === undefined ? undefined : { cause });
+    if (name !== undefined && !isName(name)) {
+      throw new TypeError(`"${name}" is not a failure's name: ${NAME_RULE}${nearestName(name)}`);
+    }
+    refuseUnknown('a PluginError', options, OPTIONS);
     if (name !== undefined) this.name = name;
     /** What the caller can do about it. @type {string | undefined} */
     this.hint = hint;
@@ -93,17 +103,40 @@ export function toRpc(error) {
  */
 export function fromRpc({ code, message, data }) {
   const { name, hint, retryable, cause } = data ?? {};
-  return new PluginError(name, message ?? '', { hint, retryable: retryable === true, cause, code });
+  const error = new PluginError(undefined, message ?? '', { hint, retryable: retryable === true, cause, code });
+  // As it came: a host's name is not for us to refuse.
+  if (name !== undefined) error.name = name;
+  return error;
 }
 
+/** A fault that is found here: its words are no author's, and callers may see them. */
+export class FaultFound extends TypeError {}
+
 /**
- * A fault as its caller may see it: one line, without the stack.
+ * A fault as its caller may see it: by its class. Its message may quote what is not for callers.
+ * @param {string} what has failed
  * @param {unknown} thrown
  * @returns {RpcError}
  */
-export function faultToRpc(thrown) {
+export function faultToRpc(what, thrown) {
+  if (thrown instanceof FaultFound) return { code: CODE.fault, message: clip(thrown.message) };
+  return { code: CODE.fault, message: `${what} failed unexpectedly: it threw ${classOf(thrown)}` };
+}
+
+/**
+ * A fault of a hook as an operator sees it: why the plugin does not start, on one line.
+ * @param {unknown} thrown
+ * @returns {RpcError}
+ */
+export function reasonToRpc(thrown) {
   const text = thrown instanceof Error ? thrown.message || thrown.name : `the plugin threw ${String(thrown)}`;
   return { code: CODE.fault, message: clip(text.replace(/\s+/g, ' ').trim()) };
+}
+
+/** @param {unknown} thrown */
+function classOf(thrown) {
+  if (!(thrown instanceof Error)) return thrown === null ? 'null' : typeof thrown;
+  return /^[A-Za-z_$][\w$]{0,63}$/.test(thrown.name) ? thrown.name : 'Error';
 }
 
 /**

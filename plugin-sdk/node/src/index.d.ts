@@ -198,7 +198,7 @@ export class Plugin<C = any, S = undefined> {
    *
    * An error disables the plugin, with its message as the reason that people see.
    */
-  init<T>(hook: (config: C, context: HookContext<undefined, C>) => T): Plugin<C, Awaited<T>>;
+  init<T>(hook: (config: C, context: InitContext<undefined, C>) => T): Plugin<C, Awaited<T>>;
 
   /**
    * Takes up a changed configuration without a new process, while calls go on.
@@ -207,14 +207,14 @@ export class Plugin<C = any, S = undefined> {
    * A plugin with an `init` and without this hook is started anew when its configuration changes; one without
    * either needs none, for its handlers read `context.config`.
    */
-  reload(hook: (config: C, context: HookContext<S, C>) => void | S | Promise<void | S>): this;
+  reload(hook: (config: C, context: InitContext<S, C>) => void | S | Promise<void | S>): this;
 
   /**
    * Releases what the plugin holds, when the host says to shut down.
    *
    * Not when the host is gone: a plugin then leaves at once.
    */
-  shutdown(hook: (context: HookContext<S, C>) => unknown): this;
+  shutdown(hook: (context: InitContext<S, C>) => unknown): this;
 
   /** The manifest, as `describe` answers it. Throws a `DeclarationError` when something is declared wrongly. */
   manifest(): any;
@@ -257,7 +257,7 @@ export class Reply<T = unknown> {
  * A failure in the plugin's own words, for handlers and hooks to throw.
  *
  * Callers get its name, message and hint. Any other error that a handler throws is a fault of the plugin:
- * the caller gets its message on one line, and its stack goes to stderr.
+ * the caller gets its class, and its message and stack go to stderr.
  */
 export class PluginError extends Error {
   constructor(
@@ -322,7 +322,7 @@ export interface Ground<S, C> {
 }
 
 /** What a hook (`init`, `reload`, `shutdown`) knows besides the configuration. */
-export class HookContext<S = any, C = any> {
+export class InitContext<S = any, C = any> {
   private constructor();
   /** A start without a host, for tests of a hook as a plain function. */
   static forTest<S = undefined, C = undefined>(about?: {
@@ -330,13 +330,13 @@ export class HookContext<S = any, C = any> {
     locale?: string;
     state?: S;
     config?: C;
-  }): HookContext<S, C>;
+  }): InitContext<S, C>;
   /** A folder of the plugin's own that outlives its runs. */
   readonly dataDir: string;
   /** The language to speak, a BCP 47 tag. */
   readonly locale: string;
 }
-export interface HookContext<S, C> extends Ground<S, C> {}
+export interface InitContext<S, C> extends Ground<S, C> {}
 
 /** What an answer has to be: the name of a JSON type, a JSON Schema, or a schema of zod and its like. */
 export type AnswerSchema = keyof Primitives | JsonSchema | StandardSchema;

@@ -1,5 +1,7 @@
 /** @file JSON in which no integer loses a digit, and nothing that is no JSON goes unnoticed. */
 
+import { FaultFound } from './error.js';
+
 /**
  * Something where an integer beyond `Number.MAX_SAFE_INTEGER` may stand: most lines have none, and
  * cost no more than this look.
@@ -37,8 +39,8 @@ export function stringify(value, name = 'data') {
     text = writeExact(value, name, '', []);
   }
   if (text === undefined) throw notJson(name, value);
-  // What JSON.stringify cannot write, it writes as one of these.
-  if (text.includes('null') || text.includes('{}')) complainOfLosses(value, name);
+  const loss = lossIn(value);
+  if (loss) throw notJson(`${name}${loss.place}`, loss.what);
   return text.includes('\\ud') ? withoutLoneSurrogates(text) : text;
 }
 
@@ -195,7 +197,7 @@ function writeExact(value, path, key, around) {
   if (value !== null && typeof value === 'object' && typeof value.toJSON === 'function') value = value.toJSON(key);
   if (typeof value === 'bigint') return value.toString();
   if (value === null || typeof value !== 'object' || isBoxed(value)) return JSON.stringify(value);
-  if (around.includes(value)) throw new TypeError(`${path} is not JSON: it contains itself`);
+  if (around.includes(value)) throw new FaultFound(`${path} is not JSON: it contains itself`);
   around.push(value);
   const parts = [];
   if (Array.isArray(value)) {
@@ -218,27 +220,43 @@ function isBoxed(value) {
 }
 
 /**
- * Throws where something would silently become `null` or `{}`.
- * @param {any} value
- * @param {string} path
+ * Objects that JSON.stringify writes as `{}`, whatever they hold.
+ * @type {[new (...given: any[]) => object, string][]}
  */
-function complainOfLosses(value, path) {
-  if (typeof value === 'number') {
-    if (!Number.isFinite(value)) throw notJson(path, value);
-  } else if (Array.isArray(value)) {
+const LOST = [
+  [Promise, 'a Promise: is an await missing?'],
+  [Map, 'a Map; use Object.fromEntries'],
+  [Set, 'a Set; spread it into an array'],
+  [Error, 'an Error; throw it, or use its message'],
+  [RegExp, 'a RegExp; use its source'],
+];
+
+/**
+ * What would silently be left out, or become `null` or `{}`.
+ * @param {any} value
+ * @returns {{ place: string, what: unknown } | undefined} where it is within the value, and what it is
+ */
+function lossIn(value) {
+  if (typeof value === 'number') return Number.isFinite(value) ? undefined : { place: '', what: value };
+  if (typeof value === 'function' || typeof value === 'symbol') return { place: '', what: value };
+  if (value === null || typeof value !== 'object') return undefined;
+  if (Array.isArray(value)) {
     for (let at = 0; at < value.length; at += 1) {
-      const item = value[at];
-      const isLost = item === undefined || typeof item === 'function' || typeof item === 'symbol';
-      if (isLost) throw notJson(`${path}[${at}]`, item);
-      complainOfLosses(item, `${path}[${at}]`);
+      const loss = value[at] === undefined ? { place: '', what: undefined } : lossIn(value[at]);
+      if (loss) return { place: `[${at}]${loss.place}`, what: loss.what };
     }
-  } else if (value !== null && typeof value === 'object') {
-    if (value instanceof Date && Number.isNaN(value.getTime())) throw notJson(path, 'an invalid Date');
-    if (typeof value.toJSON === 'function') return;
-    if (value instanceof Map) throw notJson(path, 'a Map; use Object.fromEntries');
-    if (value instanceof Set) throw notJson(path, 'a Set; spread it into an array');
-    for (const name of Object.keys(value)) complainOfLosses(value[name], `${path}.${name}`);
+    return undefined;
   }
+  if (value instanceof Date && Number.isNaN(value.getTime())) return { place: '', what: 'an invalid Date' };
+  if (typeof value.toJSON === 'function') return undefined;
+  const isPlain = Object.getPrototypeOf(value) === Object.prototype;
+  const lost = isPlain ? undefined : LOST.find(([kind]) => value instanceof kind);
+  if (lost) return { place: '', what: lost[1] };
+  for (const name of Object.keys(value)) {
+    const loss = lossIn(value[name]);
+    if (loss) return { place: `.${name}${loss.place}`, what: loss.what };
+  }
+  return undefined;
 }
 
 /**
@@ -247,7 +265,7 @@ function complainOfLosses(value, path) {
  */
 function notJson(path, value) {
   const what = typeof value === 'function' ? 'a function' : String(value);
-  return new TypeError(`${path} is not JSON: it is ${what}`);
+  return new FaultFound(`${path} is not JSON: it is ${what}`);
 }
 
 /**

@@ -1,5 +1,6 @@
 /** @file One operation: what is declared about it, and the function that it runs. */
 
+import { isName, NAME_RULE, nearestName, nearestOption, snakeCase } from './names.js';
 import { inputOf, schemaOf } from './schema.js';
 
 /**
@@ -56,9 +57,6 @@ const OPTIONS = {
   output: () => undefined,
 };
 
-/** @param {string} name */
-const isOperationName = (name) => /^[a-z0-9_]{1,64}$/.test(name);
-
 /**
  * Reads the declaration of an operation.
  * @param {string} name
@@ -68,13 +66,7 @@ const isOperationName = (name) => /^[a-z0-9_]{1,64}$/.test(name);
  * @returns {Operation}
  */
 export function declare(name, options, handler, faults) {
-  if (!isOperationName(name)) {
-    const nearest = snakeCase(String(name))
-      .replace(/[^a-z0-9]+/g, '_')
-      .replace(/^_+|_+$/g, '');
-    const advice = isOperationName(nearest) ? `; did you mean "${nearest}"?` : '';
-    faults.push(`"${name}" is not an operation name: expected 1 to 64 of a-z, 0-9 and _${advice}`);
-  }
+  if (!isName(name)) faults.push(`"${name}" is not an operation name: ${NAME_RULE}${nearestName(name)}`);
   if (typeof handler !== 'function') faults.push(`${name}: expected a function behind the options`);
   checkOptions(name, options, OPTIONS, faults);
   const given = options ?? {};
@@ -99,8 +91,7 @@ export function checkOptions(what, options, known, faults) {
   for (const [option, value] of Object.entries(options ?? {})) {
     const check = Object.hasOwn(known, option) ? known[option] : undefined;
     if (check === undefined) {
-      const meant = Object.keys(known).find((name) => plain(name) === plain(option));
-      faults.push(`${what}: there is no option "${option}"${meant ? `; did you mean "${meant}"?` : ''}`);
+      faults.push(`${what}: there is no option "${option}"${nearestOption(option, Object.keys(known))}`);
     } else if (value !== undefined) {
       const expected = check(value);
       if (expected) faults.push(`${what}: ${option} is to be ${expected}`);
@@ -148,16 +139,6 @@ function members(options, wanted) {
     if (options[name] !== undefined) found[snakeCase(name)] = options[name];
   }
   return found;
-}
-
-/** @param {string} name */
-function snakeCase(name) {
-  return name.replace(/(?<=.)[A-Z]/g, (letter) => `_${letter}`).toLowerCase();
-}
-
-/** @param {string} name */
-function plain(name) {
-  return name.replace(/[_-]|Schema$/gi, '').toLowerCase();
 }
 
 /** @param {unknown} error */

@@ -79,7 +79,7 @@ export class Plugin {
    * Opens, once at the start, what calls need; what it returns is `context.state` from then on.
    *
    * An error disables the plugin, with its message as the reason that people see.
-   * @param {(config: any, context: import('./context.js').HookContext) => unknown} hook
+   * @param {(config: any, context: import('./context.js').InitContext) => unknown} hook
    * @returns {any}
    */
   init(hook) {
@@ -92,7 +92,7 @@ export class Plugin {
    * What it returns, if anything, is the new `context.state`. An error leaves the old configuration in
    * use. A plugin with an `init` and without this hook is started anew when its configuration changes;
    * one without either needs none, for its handlers read `context.config`.
-   * @param {(config: any, context: import('./context.js').HookContext) => unknown} hook
+   * @param {(config: any, context: import('./context.js').InitContext) => unknown} hook
    * @returns {this}
    */
   reload(hook) {
@@ -103,7 +103,7 @@ export class Plugin {
    * Releases what the plugin holds, when the host says to shut down.
    *
    * Not when the host is gone: a plugin then leaves at once.
-   * @param {(context: import('./context.js').HookContext) => unknown} hook
+   * @param {(context: import('./context.js').InitContext) => unknown} hook
    * @returns {this}
    */
   shutdown(hook) {
@@ -188,6 +188,7 @@ export class Plugin {
     }
     checkOptions(String(this.#name), this.#options, PLUGIN_OPTIONS, faults);
     for (const [name, required] of Object.entries(requirements(this.#options?.requires))) {
+      checkOptions(`requires ${name}`, required, REQUIREMENT, faults);
       if (!PLUGIN_NAME.test(name)) faults.push(`"${name}" is required, and is not a plugin name`);
       if (!isVersionRange(required.version)) {
         faults.push(`${name} is required in "${required.version}", which is no range such as ">=1.0"`);
@@ -209,9 +210,9 @@ export class Plugin {
 
 /**
  * @typedef {object} Hooks
- * @property {(config: any, context: import('./context.js').HookContext) => unknown} [init]
- * @property {(config: any, context: import('./context.js').HookContext) => unknown} [reload]
- * @property {(context: import('./context.js').HookContext) => unknown} [shutdown]
+ * @property {(config: any, context: import('./context.js').InitContext) => unknown} [init]
+ * @property {(config: any, context: import('./context.js').InitContext) => unknown} [reload]
+ * @property {(context: import('./context.js').InitContext) => unknown} [shutdown]
  */
 
 /**
@@ -232,6 +233,12 @@ const PLUGIN_OPTIONS = {
     Number.isSafeInteger(value) && value >= 1 && value <= CONCURRENCY_MAX ? undefined : `1 to ${CONCURRENCY_MAX}`,
   stopsWhenCancelled: (value) => (typeof value === 'boolean' ? undefined : 'true or false'),
   config: () => undefined,
+};
+
+/** The range itself is looked at apart. @type {Record<string, (value: any) => string | undefined>} */
+const REQUIREMENT = {
+  version: () => undefined,
+  optional: (value) => (typeof value === 'boolean' ? undefined : 'true or false'),
 };
 
 /**

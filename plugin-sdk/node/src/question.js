@@ -1,6 +1,7 @@
 /** @file Questions to the person behind a call, and their answers. */
 
 import { PluginError } from './error.js';
+import { refuseUnknown } from './names.js';
 import { isStandard, schemaOf, validate } from './schema.js';
 
 /**
@@ -22,6 +23,7 @@ import { isStandard, schemaOf, validate } from './schema.js';
  * @param {string | Question} question
  */
 export function toQuestion(name, question) {
+  if (typeof question !== 'string') refuseUnknown(`the question ${name}`, question, ['prompt', 'schema', 'secret']);
   const { prompt, schema, secret } = typeof question === 'string' ? { prompt: question } : question;
   /** @type {{name: string, schema?: object, prompt: string, sensitive?: boolean}} */
   const asked = { name, prompt };

@@ -1,5 +1,9 @@
 /** @file What a handler gives when data alone does not say it all. */
 
+import { refuseUnknown } from './names.js';
+
+const ABOUT = ['summary', 'nextActions'];
+
 /** Data with one line about it, and what may be worth calling next. */
 export class Reply {
   /**
@@ -7,7 +11,9 @@ export class Reply {
    * @param {{summary?: string, nextActions?: {operation?: string, description?: string, arguments?: object}[]}} [about]
    *   one line for people and for a model's context; calls worth making next, at most 20
    */
-  constructor(data, { summary, nextActions } = {}) {
+  constructor(data, about = {}) {
+    refuseUnknown('a Reply', about, ABOUT);
+    const { summary, nextActions } = about;
     this.data = data;
     this.summary = summary;
     this.nextActions = nextActions;

@@ -32,8 +32,10 @@ export function inputOf(given, what, misfit) {
   const written = schemaOf(given, 'input');
   const schema = written.type === undefined ? { type: 'object', ...written } : written;
   if (schema.type !== 'object') throw new TypeError(`${what} is no object: name each parameter under "properties"`);
-  if (isStandard(given)) return { schema, read: reading(given, what, misfit) };
-  return { schema, read: fillingIn(schema.properties ?? {}) };
+  if (isStandard(given)) return { schema: closedIfEmpty(schema), read: reading(given, what, misfit) };
+  // What an author wrote as JSON Schema stays as it is.
+  const declared = isJsonSchema(given) ? schema : closedIfEmpty(schema);
+  return { schema: declared, read: fillingIn(schema.properties ?? {}) };
 }
 
 /**
@@ -104,6 +106,17 @@ function objectOf(given) {
     if (!optional && !Object.hasOwn(schema, 'default')) required.push(name);
   }
   return required.length > 0 ? { type: 'object', properties, required } : { type: 'object', properties };
+}
+
+/**
+ * The schema of no parameters says so, for a host takes any key where no property is listed.
+ * @param {JsonSchema} schema
+ * @returns {JsonSchema}
+ */
+function closedIfEmpty(schema) {
+  const isPlain = Object.keys(schema).every((keyword) => ['type', 'properties', 'description'].includes(keyword));
+  const isEmpty = schema.properties !== undefined && Object.keys(schema.properties).length === 0;
+  return isPlain && isEmpty ? { ...schema, additionalProperties: false } : schema;
 }
 
 /**

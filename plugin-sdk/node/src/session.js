@@ -1,8 +1,8 @@
 /** @file The conversation: takes the host's messages, opens and closes the plugin, answers. */
 
 import { Calls } from './calls.js';
-import { complain, failure } from './complaint.js';
-import { HookContext } from './context.js';
+import { complain, hookFailure } from './complaint.js';
+import { InitContext } from './context.js';
 import { CODE } from './error.js';
 import { FRAME_LIMIT, LineSplitter } from './frames.js';
 import { parse, stringify } from './json.js';
@@ -135,7 +135,7 @@ export class Session {
       try {
         this.#request(id, method, params);
       } catch (error) {
-        this.#wire.refuse(id, failure(error, String(method)));
+        this.#wire.refuse(id, hookFailure(error, String(method)));
       }
     }
   }
@@ -252,13 +252,13 @@ export class Session {
       await work();
       this.#wire.answer(id, '{}');
     } catch (error) {
-      this.#wire.refuse(id, failure(error, method));
+      this.#wire.refuse(id, hookFailure(error, method));
     }
     this.#pending.end();
   }
 
   #hookContext() {
-    return new HookContext(this.#wire, { ...this.#about, state: this.#life.state, config: this.#life.config });
+    return new InitContext(this.#wire, { ...this.#about, state: this.#life.state, config: this.#life.config });
   }
 
   /** @param {string} head */

@@ -83,6 +83,8 @@ function openInput(fd) {
   const buffer = Buffer.allocUnsafe(READ_SIZE);
   /** Not the other one, whose bytes may be in use. @type {Buffer | undefined} */
   let ahead;
+  // What was not moved may block, unless Node has made it a stream.
+  let mayBlock = fd === 0;
   return {
     listen(data, end) {
       if (!isPipe(fd) && !fs.fstatSync(fd).isSocket()) {
@@ -98,10 +100,10 @@ function openInput(fd) {
       };
       const options = { fd, readable: true, writable: false, onread: { buffer, callback } };
       new net.Socket(options).on('end', end).on('error', end).resume();
+      mayBlock = false;
     },
     look(data, end) {
-      // What was not moved may block.
-      if (fd === 0) return;
+      if (mayBlock) return;
       ahead ??= Buffer.allocUnsafe(READ_SIZE);
       const length = readNow(fd, ahead);
       if (length === 0) end();

@@ -1,8 +1,8 @@
 /**
  * A host in memory, for an author's tests of a whole plugin.
  *
- * It speaks the real protocol; only the process is missing, and the host's validation: arguments arrive as
- * the test gives them.
+ * It speaks the real protocol; only the process is missing, and most of the host's validation: arguments
+ * arrive as the test gives them, but for keys that nobody declared, which are refused as a host does.
  */
 
 import type { CallOptions, Level, NextAction, Plugin, PluginError } from './index.js';

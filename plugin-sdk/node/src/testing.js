@@ -1,8 +1,8 @@
 /**
  * @file A host in memory, for an author's tests of a whole plugin.
  *
- * It speaks the real protocol; only the process is missing, and the host's validation: arguments arrive
- * as the test gives them.
+ * It speaks the real protocol; only the process is missing, and most of the host's validation: arguments
+ * arrive as the test gives them, but for keys that nobody declared, which are refused as a host does.
  */
 
 import { tmpdir } from 'node:os';
@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os';
 import { fromRpc, PluginError, toRpc } from './error.js';
 import { LineSplitter } from './frames.js';
 import { parse, stringify } from './json.js';
+import { nearestOption, refuseUnknown } from './names.js';
 import { running } from './plugin.js';
 import { Reply } from './reply.js';
 import { Session } from './session.js';
@@ -21,6 +22,14 @@ const PATIENCE = 60_000;
 
 /** Each call has as many milliseconds unless the test says otherwise. */
 const DEADLINE = 30_000;
+
+/** What a host says of arguments that do not fit, with the name `invalid_arguments`. */
+const INVALID_ARGUMENTS = 2001;
+
+/** Keywords by which a schema may take keys that stand elsewhere than under its `properties`. */
+const TAKES_MORE = ['patternProperties', '$ref', 'allOf', 'anyOf', 'oneOf', 'if', 'dependentSchemas'];
+
+const CALL_OPTIONS = ['deadlineMs', 'attempt', 'sessionId', 'traceparent', 'caller', 'idempotencyKey', 'locale'];
 
 /** What this host offers, as plugd does. */
 const FEATURES = ['host_calls', 'host_asks', 'progress', 'partial', 'log'];
@@ -51,6 +60,7 @@ const FEATURES = ['host_calls', 'host_asks', 'progress', 'partial', 'log'];
 /** Runs a plugin within a test and calls it. */
 export class Host {
   #options;
+  #running;
   #session;
   #splitter;
   #nextId = 1;
@@ -67,9 +77,11 @@ export class Host {
    * @param {HostOptions} [options]
    */
   constructor(plugin, options = {}) {
+    refuseUnknown('a Host', options, ['config', 'dataDir', 'deadlineMs', 'calls', 'answers']);
     this.#options = options;
+    this.#running = running(plugin);
     this.#splitter = new LineSplitter({ line: (text) => this.#take(parse(text)), tooLong() {}, notUtf8() {} });
-    this.#session = new Session(running(plugin), {
+    this.#session = new Session(this.#running, {
       write: (line) => queueMicrotask(() => this.#splitter.push(Buffer.from(line))),
       leave() {},
     });
@@ -113,12 +125,15 @@ export class Host {
    */
   async begin(operation, args = {}, options = {}) {
     await this.start();
+    refuseUnknown('a call', options, CALL_OPTIONS);
     const callId = this.#newId();
-    this.#send({
-      id: Number(callId),
-      method: 'call',
-      params: { operation, arguments: args, context: this.#contextOf(callId, options) },
-    });
+    const misfit = this.#undeclared(operation, args);
+    if (misfit) {
+      end(this.#reply(callId), undefined, misfit);
+    } else {
+      const params = { operation, arguments: args, context: this.#contextOf(callId, options) };
+      this.#send({ id: Number(callId), method: 'call', params });
+    }
     return new RunningCall(this.#reply(callId), {
       cancel: () => this.#send({ method: 'cancel', params: { call_id: callId } }),
       until: (isThere) => this.#until(callId, isThere),
@@ -149,6 +164,22 @@ export class Host {
     await this.manifest();
     const { config = {}, dataDir = tmpdir() } = this.#options;
     await this.#request('init', { config, data_dir: dataDir, locale: 'en', log_level: 'trace' });
+  }
+
+  /**
+   * The host's failure of a call with keys that its operation does not declare.
+   * @param {string} operation
+   * @param {object} args
+   * @returns {import('./error.js').RpcError | undefined}
+   */
+  #undeclared(operation, args) {
+    const { operations } = this.#running.manifest;
+    const known = onlyKeys(operations.find((/** @type {any} */ it) => it.name === operation)?.input_schema ?? {});
+    const unknown = known && Object.keys(args).find((key) => !known.includes(key));
+    if (known === undefined || unknown === undefined) return undefined;
+    const expected = known.length > 0 ? `expected only the keys ${known.join(', ')}` : 'expected no arguments';
+    const message = `the arguments do not fit ${operation}: ${unknown}: ${expected}${nearestOption(unknown, known)}`;
+    return { code: INVALID_ARGUMENTS, message, data: { name: 'invalid_arguments' } };
   }
 
   /**
@@ -273,6 +304,18 @@ export class Host {
     const { data, summary } = answer instanceof Reply ? answer : new Reply(answer);
     return { data: data ?? null, summary, call_id: 'inner' };
   }
+}
+
+/**
+ * The keys that a host takes; `undefined` where it takes any, or that is not to be read off easily.
+ * @param {any} schema
+ * @returns {string[] | undefined}
+ */
+function onlyKeys(schema) {
+  const { properties = {}, additionalProperties: others } = schema;
+  const keys = Object.keys(properties);
+  const isClosed = others === false || (keys.length > 0 && others === undefined);
+  return isClosed && !TAKES_MORE.some((keyword) => keyword in schema) ? keys : undefined;
 }
 
 /** How a call went. */

@@ -35,7 +35,7 @@ test('a JSON Schema is taken as it is, and nothing means no parameters', () => {
     type: 'object',
     anyOf: [{ required: ['a'] }],
   });
-  assert.deepEqual(declared({}).input_schema, { type: 'object', properties: {} });
+  assert.deepEqual(declared({}).input_schema, { type: 'object', properties: {}, additionalProperties: false });
 });
 
 test('every option has its place in the manifest', () => {
@@ -69,7 +69,7 @@ test('every option has its place in the manifest', () => {
     examples: ['e'],
     category: 'c',
     audience: 'plugins',
-    input_schema: { type: 'object', properties: {} },
+    input_schema: { type: 'object', properties: {}, additionalProperties: false },
     output_schema: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
     effects: { read_only: false, destructive: true, idempotent: true, open_world: false },
     timeout_ms: 1,
@@ -112,7 +112,7 @@ test('every fault of a declaration is told at once', () => {
     '"my plugin" is not a plugin name: expected 1 to 64 letters, digits, _ or -, beginning with a letter or digit',
     'the version of my plugin is to be a text such as "1.0.0"',
     'my plugin: concurrency is to be 1 to 256',
-    'my plugin: there is no option "descripton"',
+    'my plugin: there is no option "descripton"; did you mean "description"?',
     'weather is required in "soon", which is no range such as ">=1.0"',
     'config: expected a map of properties, a JSON Schema or a zod schema',
     '"doIt" is not an operation name: expected 1 to 64 of a-z, 0-9 and _; did you mean "do_it"?',

@@ -111,7 +111,19 @@ test('an exception that nobody caught fails the call it belongs to, and the proc
   const [log, answer] = await until(child, 3);
   assert.deepEqual([log.params.level, log.params.call_id], ['error', 'c-3']);
   assert.match(log.params.message, /^an exception that nobody caught: Error: nobody catches this\n.*rough\.js/);
-  assert.deepEqual(answer.error, { code: 2, message: 'nobody catches this' });
+  assert.deepEqual(answer.error, { code: 2, message: 'throws_later failed unexpectedly: it threw Error' });
+  child.call(4, 'on');
+  assert.equal((await child.next()).result.data, 'on');
+});
+
+test('a question that nobody awaits is no yes: its call fails, and the process lives', async (context) => {
+  const child = await started(context);
+  child.call(3, 'forgets_to_await');
+  const messages = await until(child, 3);
+  assert.deepEqual(messages.at(-1).error, {
+    code: 2,
+    message: 'forgets_to_await ended without awaiting context.ask: is an await missing?',
+  });
   child.call(4, 'on');
   assert.equal((await child.next()).result.data, 'on');
 });
@@ -135,7 +147,7 @@ test("with several lanes each call's prints and faults are its own", async (cont
   );
   assert.deepEqual([...answers].sort(), [
     [3, 'one'],
-    [4, 'of this call only'],
+    [4, 'tells_apart failed unexpectedly: it threw Error'],
     [5, 'three'],
   ]);
   const said = messages.filter(({ params }) => params?.level === 'info');

@@ -35,7 +35,7 @@ test('the plugin of the README passes its own test and describes itself', (conte
   const tested = node('--test', 'plugin.test.js');
   assert.equal(tested.status, 0, tested.stdout);
   assert.match(tested.stdout, /a handler is a plain function[^]*the whole plugin runs in memory/);
-  assert.equal(JSON.parse(node('plugin.js', '--describe').stdout).name, 'greet');
+  assert.equal(JSON.parse(node('plugin.js', '--describe').stdout).name, 'memo');
 });
 
 test('a copy of package.json and src is a whole package', (context) => {

@@ -31,6 +31,10 @@ export default plugin('rough', '1.0.0', { description: 'Does what handlers shoul
     });
     return new Promise(() => {});
   })
+  .operation('forgets_to_await', {}, async (_, context) => {
+    const sure = context.ask('Remove it?', 'boolean');
+    return sure ? 'removed' : 'kept';
+  })
   .operation('rejects_aside', {}, async () => {
     void Promise.reject(new Error('nobody handles this'));
     await sleep(1);

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { HookContext, plugin, PluginError, Reply } from '../src/index.js';
+import { Context, InitContext, plugin, PluginError, Reply } from '../src/index.js';
 import { running } from '../src/plugin.js';
 import { Session } from '../src/session.js';
 import { Host } from '../src/testing.js';
@@ -81,30 +81,141 @@ test("a failure in the plugin's own words reaches the caller whole, and nothing 
   assert.deepEqual(stderr, []);
 });
 
-test('a fault fails its call with one line, and its stack is on stderr, once, with the call', async () => {
-  const { error, stderr } = await failureOf(() => {
-    throw new RangeError(`first\n   second ${'x'.repeat(3000)}`);
-  });
+test('a fault fails its call with its class, and its text and stack are on stderr, once, with the call', async () => {
+  const thrower = (thrown) =>
+    failureOf(() => {
+      throw thrown;
+    });
+  const { error, stderr } = await thrower(new RangeError('the token is\n   s3cr3t'));
   assert.deepEqual(
-    [error.code, error.message.length, error.message.slice(0, 14), error.hint],
-    [2, 2000, 'first second x', undefined],
+    [error.code, error.message, error.hint],
+    [2, 'o failed unexpectedly: it threw RangeError', undefined],
   );
   assert.equal(stderr.length, 1);
-  assert.match(stderr[0], /^o, call 3, failed: RangeError: first\n[^]*session\.test\.js/);
-  assert.deepEqual((await failureOf(() => Promise.reject('text'))).error.message, 'the plugin threw text');
-  assert.deepEqual(
-    (
-      await failureOf(() => {
-        throw undefined;
-      })
-    ).error.message,
-    'the plugin threw undefined',
+  assert.match(stderr[0], /^o, call 3, failed: RangeError: the token is\n   s3cr3t\n[^]*session\.test\.js/);
+  const named = Object.assign(new Error('s3cr3t'), { name: 'the name is s3cr3t' });
+  for (const [thrown, told] of [
+    ['s3cr3t', 'string'],
+    [undefined, 'undefined'],
+    [null, 'null'],
+    [named, 'Error'],
+  ]) {
+    assert.equal((await thrower(thrown)).error.message, `o failed unexpectedly: it threw ${told}`);
+  }
+});
+
+test("a hook's fault is told in its own words: operators read them", async () => {
+  const complained = mock.method(process.stderr, 'write', () => true);
+  const host = new Host(
+    one(() => 1).init(() => {
+      throw new RangeError('there is no\n  database');
+    }),
   );
+  await assert.rejects(host.start(), { message: 'there is no database', code: 2 });
+  complained.mock.restore();
+  assert.match(complained.mock.calls[0].arguments[0], /^init failed: RangeError: there is no\n/);
+});
+
+test("a failure's name that is none is refused where it is given, and so is a misspelt option", () => {
+  for (const [name, told] of [
+    ['notThere', '"notThere" is not a failure\'s name: expected 1 to 64 of a-z, 0-9 and _; did you mean "not_there"?'],
+    ['Not There', '"Not There" is not a failure\'s name: expected 1 to 64 of a-z, 0-9 and _; did you mean "not_there"?'],
+    ['', '"" is not a failure\'s name: expected 1 to 64 of a-z, 0-9 and _'],
+    ['没有', '"没有" is not a failure\'s name: expected 1 to 64 of a-z, 0-9 and _'],
+    [404, '"404" is not a failure\'s name: expected 1 to 64 of a-z, 0-9 and _'],
+  ]) {
+    assert.throws(() => new PluginError(name, 'it is not there'), { name: 'TypeError', message: told });
+  }
+  const misspelt = (make, message) => assert.throws(make, { name: 'TypeError', message });
+  misspelt(
+    () => new PluginError('a', 'b', { retriable: true }),
+    'a PluginError: there is no option "retriable"; did you mean "retryable"?',
+  );
+  misspelt(() => new Reply(1, { sumary: 'x' }), 'a Reply: there is no option "sumary"; did you mean "summary"?');
+  misspelt(
+    () => Context.forTest({ call_id: 'x' }),
+    'Context.forTest: there is no option "call_id"; did you mean "callId"?',
+  );
+  misspelt(() => new Host(one(() => 1), { answer: {} }), 'a Host: there is no option "answer"; did you mean "answers"?');
+});
+
+test('a forgotten await is no yes', async () => {
+  const removed = [];
+  const answers = { answer: false };
+  const remove = async (handler) => {
+    const complained = mock.method(process.stderr, 'write', () => true);
+    const host = new Host(one(handler), { answers, calls: { 'a.b': (args) => args } });
+    const { error } = await host.call('o');
+    complained.mock.restore();
+    return [error.code, error.message];
+  };
+  const told = (what) => [2, `o ended without awaiting context.${what}: is an await missing?`];
+  const asks = (_, context) => {
+    if (context.ask('Remove it?', 'boolean')) removed.push('it');
+    return 'removed';
+  };
+  assert.deepEqual(await remove(asks), told('ask'));
+  // Also where the answer has come before the handler ends.
+  const late = async (_, context) => {
+    const sure = context.ask('Remove it?', 'boolean');
+    await sleep(20);
+    return sure ? 'removed' : 'kept';
+  };
+  assert.deepEqual(await remove(late), told('ask'));
+  assert.deepEqual(await remove(async (_, context) => void context.call('a.b')), told('call'));
+  assert.deepEqual(await remove(async (_, context) => context.askSecret('PIN?') === '1'), told('askSecret'));
+  assert.deepEqual(await remove(async (_, context) => !!context.askMany({ a: 'A?' })), told('askMany'));
+  assert.deepEqual(await remove((_, context) => (context.waitCancelled(5) ? 'gone' : '')), told('waitCancelled'));
+  assert.deepEqual(await remove((_, context) => void context.vars.set('n', 1)), told('vars.set'));
+});
+
+test('what is awaited by another way is awaited', async () => {
+  const handler = async (_, context) => {
+    const [one, two] = await Promise.all([context.call('a.b', { n: 1 }), context.call('a.b', { n: 2 })]);
+    const raced = await Promise.race([context.call('a.b', { n: 3 }), context.call('slow.b')]);
+    const handed = await Promise.resolve(context.ask('?')).then((answer) => answer);
+    context.ask('?').catch(() => {});
+    return [one.data.n, two.data.n, raced.data.n, handed];
+  };
+  const calls = { 'a.b': (args) => args, 'slow.b': () => new Promise(() => {}) };
+  const host = new Host(one(handler), { answers: { answer: 'yes' }, calls });
+  assert.deepEqual((await host.call('o')).data, [1, 2, 3, 'yes']);
+  const straight = new Host(one((_, context) => context.ask('?')), { answers: { answer: 'yes' } });
+  assert.equal((await straight.call('o')).data, 'yes');
+});
+
+test('keys that nobody declared are refused as a host does', async () => {
+  const handler = () => 'ran';
+  const it = plugin('p', '1.0.0')
+    .operation('none', {}, handler)
+    .operation('some', { input: { city: { type: 'string', default: 'x' } } }, handler)
+    .operation('open', { input: { type: 'object' } }, handler);
+  const host = new Host(it);
+  const failed = async (...call) => {
+    const { error } = await host.call(...call);
+    return [error.code, error.name, error.message];
+  };
+  assert.deepEqual(await failed('none', { x: 1 }), [
+    2001,
+    'invalid_arguments',
+    'the arguments do not fit none: x: expected no arguments',
+  ]);
+  assert.deepEqual(await failed('some', { ctiy: 1 }), [
+    2001,
+    'invalid_arguments',
+    'the arguments do not fit some: ctiy: expected only the keys city; did you mean "city"?',
+  ]);
+  assert.equal((await host.call('open', { x: 1 })).data, 'ran');
 });
 
 test('a result that is no JSON is a fault that says what and where', async () => {
   const { error } = await failureOf(() => ({ list: [{ n: NaN }] }));
   assert.deepEqual([error.code, error.message], [2, 'data.list[0].n is not JSON: it is NaN']);
+  const later = async () => 1;
+  assert.equal(
+    (await failureOf(() => ({ a: later() }))).error.message,
+    'data.a is not JSON: it is a Promise: is an await missing?',
+  );
 });
 
 test('a result or a question that is too large for one message fails the call, and the plugin goes on', async () => {
@@ -520,5 +631,5 @@ test('ids come back as they came', async () => {
 
 test('a hook is a plain function', () => {
   const open = (config, context) => `${context.dataDir}/${config.file}`;
-  assert.equal(open({ file: 'a' }, HookContext.forTest({ dataDir: '/data' })), '/data/a');
+  assert.equal(open({ file: 'a' }, InitContext.forTest({ dataDir: '/data' })), '/data/a');
 });

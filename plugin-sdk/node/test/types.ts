@@ -1,6 +1,6 @@
 /** The types as an author meets them: it is only compiled, with `tsc -p test`. */
 
-import { Context, HookContext, plugin, PluginError, Reply } from '../src/index.js';
+import { Context, InitContext, plugin, PluginError, Reply } from '../src/index.js';
 import type { FromJsonSchema, Infer } from '../src/index.js';
 import { Host } from '../src/testing.js';
 import * as z from 'zod';
@@ -112,7 +112,7 @@ same<FromJsonSchema<{ const: 5 }>, 5>(true);
 
 const handler = ({ name }: { name: string }, context: Context<undefined, Config>) => `${context.config.word} ${name}`;
 handler({ name: 'Ada' }, Context.forTest({ config: { word: 'hi' } }));
-HookContext.forTest({ dataDir: '.' }).progress(1, 2, 'half');
+InitContext.forTest({ dataDir: '.' }).progress(1, 2, 'half');
 plugin('apart', '1.0.0', { config: { word: { type: 'string' } } }).operation(
   'hello',
   { input: { name: { type: 'string' } } },

@@ -45,6 +45,12 @@ test('a zod schema says what the manifest says, and its parser reads the argumen
   await assert.rejects(new Host(greet, { config: { word: 5 } }).start(), { name: 'invalid_config', code: -32602 });
 });
 
+test('no parameters are declared as none', options, () => {
+  const declared = (input) => plugin('p', '1.0.0').operation('o', { input }, () => 1).manifest().operations[0];
+  assert.equal(declared(z.object({})).input_schema.additionalProperties, false);
+  assert.notEqual(declared(z.looseObject({})).input_schema.additionalProperties, false);
+});
+
 test('arguments that do not fit are refused in the words of zod, and never reach the handler', options, async () => {
   const host = new Host(
     plugin('p', '1.0.0').operation('o', { input: z.object({ a: z.object({ b: z.string() }), n: z.int() }) }, () =>

@@ -192,9 +192,32 @@ class Handlers(unittest.TestCase):
         def greet(name: str) -> str:
             return name
 
+        with support.InMemory(plugin) as partner:
+            partner.send(support.call("greet", 1, nmae="Ada"))
+            error = partner.receive()["error"]
+            self.assertEqual(error["message"], "the arguments do not fit: name is missing; nmae is not known")
+
+    def test_keys_that_nobody_declared_are_refused_as_a_host_does(self) -> None:
+        plugin = Plugin("test")
+        plugin.operation(name="none")(lambda: "ran")
+        plugin.operation(name="open", input_schema={"type": "object"})(lambda **others: "ran")
+
+        @plugin.operation
+        def greet(name: str, times: int = 1) -> str:
+            return name
+
+        self.assertIs(plugin.manifest()["operations"][0]["input_schema"]["additionalProperties"], False)
         with Host(plugin) as host:
-            error = host.call("greet", nmae="Ada").error
-            self.assertEqual(error.message, "the arguments do not fit: name is missing; nmae is not known")
+            for operation, told in [
+                ("none", "the arguments do not fit none: nmae: expected no arguments"),
+                (
+                    "greet",
+                    "the arguments do not fit greet: nmae: expected only the keys name, times; did you mean name?",
+                ),
+            ]:
+                error = host.call(operation, nmae="Ada").error
+                self.assertEqual((error.code, error.name, error.message), (2001, "invalid_arguments", told))
+            self.assertEqual((host.call("open", nmae=1).data, host.call("none").data), ("ran", "ran"))
 
 
 if __name__ == "__main__":

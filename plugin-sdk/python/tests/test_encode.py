@@ -85,6 +85,12 @@ class Encoding(unittest.TestCase):
     def test_what_is_no_json_is_told_with_its_place(self) -> None:
         cycle: list = []
         cycle.append({"again": cycle})
+
+        async def later() -> int:
+            return 1
+
+        unawaited = later()
+        self.addCleanup(unawaited.close)
         deep: list = []
         for _ in range(100_000):
             deep = [deep]
@@ -92,6 +98,8 @@ class Encoding(unittest.TestCase):
             ({"a": [1, float("nan")]}, "it['a'][1] is nan"),
             (float("inf"), "it is inf"),
             (cycle, "it[0]['again'] holds itself"),
+            ({"a": unawaited}, "it['a']: coroutine has no form in JSON: is an await missing?"),
+            ([(x for x in "x")], "it[0]: generator has no form in JSON: make it a list"),
             ([b"x"], "it[0]: bytes has no form in JSON: decode it, or use base64"),
             ({"a": object()}, "it['a']: object has no form"),
             ({(1, 2): 3}, "it has the key (1, 2)"),

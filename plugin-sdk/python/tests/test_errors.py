@@ -8,7 +8,7 @@ from typing import Any
 
 import support  # noqa: F401
 from plugd_sdk import Cancelled, Error
-from plugd_sdk.errors import coded, fault
+from plugd_sdk.errors import coded, fault, reason
 
 
 class NotFound(Error):
@@ -45,9 +45,25 @@ class Errors(unittest.TestCase):
             copy = pickle.loads(pickle.dumps(error))
             self.assertEqual((type(copy), copy.to_wire(), str(copy)), (type(error), error.to_wire(), str(error)))
 
-    def test_a_fault_without_a_text_is_told_by_its_class(self) -> None:
-        self.assertEqual(fault(Unspeakable()).message, "Unspeakable")
-        self.assertEqual(fault(ValueError("x"), tell=False).message, "a fault in the plugin")
+    def test_a_fault_is_told_by_its_class_and_a_hook_s_by_its_text(self) -> None:
+        self.assertEqual(fault("greet", ValueError("x")).message, "greet failed unexpectedly: it raised ValueError")
+        self.assertEqual(reason(ValueError("the first\n  line")).message, "the first line")
+        self.assertEqual(reason(KeyError("amount")).message, "KeyError: 'amount'")
+        self.assertEqual(reason(Unspeakable()).message, "Unspeakable")
+        self.assertEqual((len(reason(ValueError("x" * 1000)).message), fault("x", ValueError()).code), (300, 2))
+
+    def test_a_name_that_is_none_is_refused_where_it_is_given(self) -> None:
+        for name, told in [
+            ("notFound", "'notFound' is no name of a failure: expected 1 to 64 of a-z, 0-9 and _; did you mean not_found?"),
+            ("there is none", "; did you mean there_is_none?"),
+            ("", "'' is no name of a failure: expected 1 to 64 of a-z, 0-9 and _"),
+            ("没有", "expected 1 to 64"),
+            (404, "404 is no name of a failure"),
+        ]:
+            with self.assertRaises(ValueError) as raised:
+                Error(name, "it is not there")  # type: ignore[arg-type]
+            self.assertIn(told, str(raised.exception))
+        self.assertEqual(Error.from_wire({"code": 3, "message": "m", "data": {"name": "As It Came"}}).name, "As It Came")
 
 
 if __name__ == "__main__":

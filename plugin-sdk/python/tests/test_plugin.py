@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import functools
 import subprocess
 import sys
@@ -9,10 +10,12 @@ import tempfile
 import types
 import unittest
 from dataclasses import dataclass
-from typing import Any, Dict, List, TypedDict
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Dict, List, Literal, Optional, Sequence, TypedDict, Union
 
 from support import PYTHON, SOURCES, program, quietly
-from plugd_sdk import AsyncContext, Context, DeclarationError, Error, InitContext, Plugin
+from plugd_sdk import AsyncContext, Context, DeclarationError, Error, InitContext, Param, Plugin
 from plugd_sdk.plugin import name_of, plugin_of
 from plugd_sdk.testing import Host
 
@@ -129,8 +132,8 @@ class Declarations(unittest.TestCase):
             "listed: numbers: arguments come by name",
             "contexts: two is a second context",
             "contexts: what it returns: bytes has no form in JSON",
-            "later: ctx is a Context, and an async def takes a AsyncContext",
-            "sooner: ctx is a AsyncContext, and a plain def takes a Context",
+            "later: ctx is of the type Context, and an async def takes AsyncContext",
+            "sooner: ctx is of the type AsyncContext, and a plain def takes Context",
             "sooner: more: complex has no form in JSON",
             "add: self has nobody to be",
             "init takes config and context at most, and there is no third to give it",
@@ -138,9 +141,69 @@ class Declarations(unittest.TestCase):
             with self.subTest(part):
                 self.assertIn(part, told)
 
-    def test_an_unknown_option_is_refused_where_it_is_written(self) -> None:
-        with self.assertRaises(TypeError):
-            Plugin("test").operation(readonly=True)(lambda: None)  # type: ignore[call-overload]
+    def test_misspelt_options_and_untyped_contexts_are_told_with_all_else(self) -> None:
+        plugin = Plugin("test", concurency=4)  # type: ignore[call-arg]
+
+        @plugin.operation(readonly=True, timeout=5, frobnicate=1)  # type: ignore[call-overload]
+        def it(number: Annotated[int, Param(minimun=1)], ctx) -> None: ...  # type: ignore
+
+        @plugin.operation
+        async def later(context, other) -> None: ...  # type: ignore
+
+        self.assertEqual(
+            faults_of(plugin),
+            [
+                "Plugin has no option concurency; did you mean concurrency?",
+                "it: @operation has no option readonly; did you mean read_only?",
+                "it: @operation has no option timeout; did you mean timeout_ms?",
+                "it: @operation has no option frobnicate",
+                "it: number: Param has no option minimun; did you mean minimum?",
+                "it: ctx has no type: annotate it, ctx: Context",
+                "later: context has no type: annotate it, context: AsyncContext",
+            ],
+        )
+
+    def test_a_default_is_of_its_type(self) -> None:
+        @dataclass
+        class Range:
+            least: int = "one"  # type: ignore[assignment]
+            most: bytes = b""
+            step: int = 2
+
+        plugin = Plugin("test")
+
+        @plugin.operation
+        def wrong(
+            number: int = "three",  # type: ignore[assignment]
+            words: List[str] = [1],  # type: ignore[list-item]
+            way: Literal["up", "down"] = "left",  # type: ignore[assignment]
+            within: Optional[Range] = None,
+        ) -> None: ...
+
+        @plugin.operation
+        def right(
+            number: float = 3,
+            amount: Decimal = Decimal("1.5"),
+            day: datetime.date = datetime.date(2030, 1, 31),
+            place: Path = Path("/tmp"),
+            way: Literal["up", "down"] = "up",
+            words: Sequence[str] = (),
+            either: Union[int, str] = "x",
+            within: Config = Config("x"),
+            nothing: int = None,  # type: ignore[assignment]
+            anything: Any = object(),
+        ) -> None: ...
+
+        self.assertEqual(
+            faults_of(plugin),
+            [
+                "wrong: number: its default is 'three': expected an integer",
+                "wrong: words: its default is [1]: expected text",
+                "wrong: way: its default is 'left': expected one of up, down",
+                "wrong: within: least: its default is 'one': expected an integer; "
+                "most: bytes has no form in JSON: use str, with base64 where it is no text",
+            ],
+        )
 
     def test_handlers_stay_functions(self) -> None:
         plugin = Plugin("test")

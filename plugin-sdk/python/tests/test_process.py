@@ -271,7 +271,8 @@ class ByHand(unittest.TestCase):
     def test_a_wrong_declaration_is_told_and_ends_it_for_good(self) -> None:
         text = """
             from plugd_sdk import Plugin
-            plugin = Plugin("no name")
+            plugin = Plugin("no name", concurency=4)
+            plugin.operation(readonly=True)(print)
             plugin.operation(name="Twice")(lambda: None)
             plugin.operation(name="Twice")(lambda: None)
             plugin.serve()
@@ -279,7 +280,7 @@ class ByHand(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             ran = self.run_with(path=program(folder, text))
         self.assertEqual((ran.returncode, ran.stdout), (125, ""))
-        for part in ("'no name' is no name", "did you mean twice", "Twice is declared twice"):
+        for part in ("did you mean concurrency", "did you mean read_only", "'no name' is no name", "did you mean twice", "Twice is declared twice"):
             self.assertIn(part, ran.stderr)
 
     def test_input_from_a_file_is_answered(self) -> None:

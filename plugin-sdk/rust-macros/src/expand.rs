@@ -213,6 +213,10 @@ mod tests {
         );
         let said = refused("", "fn f(#[arg(min = 1)] a: u8, b: u8) {}");
         assert!(said.starts_with("unknown option `min`: there are `default`, `description`"), "{said}");
+        let said = refused("", "fn f(#[arg(defalt = 1)] a: u8, b: u8) {}");
+        assert!(said.starts_with("unknown option `defalt`: did you mean `default`? there are"), "{said}");
+        let said = refused("idempotnet", "fn f() {}");
+        assert!(said.starts_with("unknown option `idempotnet`: did you mean `idempotent`?"), "{said}");
         assert_eq!(refused("title", "fn f() {}"), "expected `title = …`");
         assert_eq!(refused("name = 1", "fn f() {}"), "expected `name = \"…\"`");
         assert_eq!(refused("examples", "fn f() {}"), "expected `examples(…, …)`");
@@ -232,6 +236,10 @@ mod tests {
             ("fn f(state: &mut S) {}", "take it as `&State`, with a `Mutex`"),
             ("fn f(a: &S, b: &T) {}", "an operation has one state"),
             ("fn f(a: &Context, b: &Context) {}", "an operation has one context"),
+            ("fn f(a: u8, cx: Context) {}", "taken by reference: use `&Context`"),
+            ("fn f(cx: plugd_sdk::Context) {}", "taken by reference: use `&Context`"),
+            ("fn f(#[arg(default = 20, range = 1..=7)] a: u8, b: u8) {}", "not within the range"),
+            ("fn f(#[arg(range = 1.5.., default = -2)] a: f64, b: u8) {}", "not within the range"),
             ("fn f(&self) {}", "it takes no `self`"),
             ("fn f((a, b): (u8, u8), c: u8) {}", "expected a name"),
             ("fn f(#[doc = \"x\"] args: A) {}", "a struct of arguments has it on its fields"),

@@ -92,7 +92,11 @@ impl Named {
     pub(crate) fn unknown(&self, known: &[&str]) -> Error {
         let name = self.name();
         let bare = |name: &str| name.replace('_', "");
-        let nearest = known.iter().find(|known| bare(known) == bare(&name) || known.starts_with(&name));
+        let slips = if name.len() > 5 { 2 } else { 1 };
+        let nearest = known
+            .iter()
+            .find(|known| bare(known) == bare(&name) || known.starts_with(&name))
+            .or_else(|| known.iter().find(|known| distance(&name, known) <= slips));
         let nearest = nearest.map(|nearest| format!("did you mean `{nearest}`? ")).unwrap_or_default();
         let known = known.join("`, `");
         Error::new(self.span(), format!("unknown option `{name}`: {nearest}there are `{known}`"))
@@ -101,4 +105,19 @@ impl Named {
     fn expected(&self, form: &str) -> Error {
         Error::new(self.span(), format!("expected `{} {form}`", self.name()).replace(" (", "("))
     }
+}
+
+/// How many letters were left out, put in or changed.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (at, letter) in one.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
+        for (column, theirs) in other.iter().enumerate() {
+            let changed = diagonal + usize::from(letter != *theirs);
+            diagonal = row[column + 1];
+            row[column + 1] = changed.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[other.len()]
 }

@@ -5,8 +5,8 @@ use quote::{ToTokens, format_ident, quote};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{
-    Attribute, Error, Expr, ExprLit, ExprRange, FnArg, Lit, Pat, PatType, RangeLimits, Result, Type,
-    TypeReference,
+    Attribute, Error, Expr, ExprLit, ExprRange, ExprUnary, FnArg, Lit, Pat, PatType, RangeLimits, Result,
+    Type, TypeReference, UnOp,
 };
 
 use crate::named::Named;
@@ -44,6 +44,8 @@ pub(crate) struct Argument {
     /// Doc comments and what serde and schemars are told.
     attributes: Vec<TokenStream>,
     default: Option<Expr>,
+    /// The bounds of its value, where they are said.
+    range: Option<ExprRange>,
 }
 
 /// Reads the parameters, and takes off them what only this attribute understands.
@@ -81,6 +83,13 @@ fn one(parameter: &mut PatType, is_alone: bool) -> Result<Parameter> {
     if let Type::Reference(reference) = &*parameter.ty {
         not_described(parameter)?;
         return reference_to(reference);
+    }
+    if let Type::Path(path) = &*parameter.ty
+        && let Some(last) = path.path.segments.last()
+        && (last.ident == "Context" || last.ident == "AsyncContext")
+    {
+        let text = format!("the call's context is taken by reference: use `&{}`", last.ident);
+        return Err(Error::new(parameter.ty.span(), text));
     }
     let name = match &*parameter.pat {
         Pat::Ident(pattern) if pattern.subpat.is_none() => Some(pattern.ident.clone()),
@@ -145,8 +154,13 @@ fn reference_to(reference: &TypeReference) -> Result<Parameter> {
 
 impl Argument {
     fn read(name: Ident, parameter: &mut PatType) -> Result<Argument> {
-        let mut argument =
-            Argument { name, ty: (*parameter.ty).clone(), attributes: Vec::new(), default: None };
+        let mut argument = Argument {
+            name,
+            ty: (*parameter.ty).clone(),
+            attributes: Vec::new(),
+            default: None,
+            range: None,
+        };
         let (ours, others): (Vec<Attribute>, Vec<Attribute>) =
             std::mem::take(&mut parameter.attrs).into_iter().partition(is_ours);
         parameter.attrs = others;
@@ -159,6 +173,7 @@ impl Argument {
                 }
             }
         }
+        argument.check_default()?;
         // A name that begins with an underscore is one that the function does not look at.
         let plain = argument.name.unraw().to_string();
         if let Some(called) = plain.strip_prefix('_') {
@@ -191,7 +206,13 @@ impl Argument {
                 let pattern = named.value()?;
                 quote!(#[schemars(regex(pattern = #pattern))])
             }
-            "range" => limits(named, "range")?,
+            "range" => {
+                let said = limits(named, "range")?;
+                if let Expr::Range(range) = named.value()? {
+                    self.range = Some(range.clone());
+                }
+                said
+            }
             "rename" => {
                 let name = named.text()?;
                 quote!(#[serde(rename = #name)])
@@ -200,6 +221,20 @@ impl Argument {
             _ => return Err(named.unknown(KNOWN)),
         };
         self.attributes.push(said);
+        Ok(())
+    }
+
+    /// Refuses a default beyond its bounds, where all of them are plain numbers.
+    fn check_default(&self) -> Result<()> {
+        let (Some(default), Some(range)) = (&self.default, &self.range) else { return Ok(()) };
+        let Some(value) = number(default) else { return Ok(()) };
+        let bound = |end: &Option<Box<Expr>>| end.as_deref().and_then(number);
+        let is_beyond = bound(&range.start).is_some_and(|least| value < least)
+            || bound(&range.end).is_some_and(|most| value > most);
+        if is_beyond {
+            let text = "the default is not within the range: no caller could give it";
+            return Err(Error::new(default.span(), text));
+        }
         Ok(())
     }
 
@@ -227,6 +262,16 @@ impl Argument {
 
     fn default_name(&self) -> Ident {
         format_ident!("default_{}", self.name.unraw())
+    }
+}
+
+/// The number that an expression is, where it is written as one.
+fn number(expression: &Expr) -> Option<f64> {
+    match expression {
+        Expr::Lit(ExprLit { lit: Lit::Int(digits), .. }) => digits.base10_parse().ok(),
+        Expr::Lit(ExprLit { lit: Lit::Float(digits), .. }) => digits.base10_parse().ok(),
+        Expr::Unary(ExprUnary { op: UnOp::Neg(_), expr, .. }) => number(expr).map(|number| -number),
+        _ => None,
     }
 }
 

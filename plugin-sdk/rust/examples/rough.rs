@@ -20,7 +20,6 @@ fn echo(args: Echo, _: &Context) -> Result<String, Error> {
 /// Prints to stdout, as a forgotten debug line does.
 fn print(_: (), _: &Context) -> Result<&'static str, Error> {
     write!(std::io::stdout(), "stray {{\"jsonrpc\":\"2.0\"}}\nno line end")?;
-    std::io::stdout().flush()?;
     Ok("printed")
 }
 

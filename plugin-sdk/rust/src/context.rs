@@ -9,6 +9,7 @@ use plugd_protocol::plugin::{CallContext, LogLevel, PartialParams, method};
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
+use crate::amount::{Amount, Total};
 use crate::cancel::Cancel;
 use crate::error::Error;
 use crate::finite::Finite;
@@ -164,9 +165,19 @@ impl Context {
 
     log_levels!();
 
-    /// Says how far the call is: `done` of `total`, where the total is known.
-    pub fn progress(&self, done: u64, total: impl Into<Option<u64>>, message: &str) {
-        progress(&self.0.wire, self.origin(), done, total.into(), message);
+    /// Says how far the call is: `done` of `total`, in any numbers, or `None` where the total is not known.
+    ///
+    /// It puts off a stall timeout, never the deadline. A few a second are plenty.
+    ///
+    /// ```
+    /// # let cx = plugd_sdk::Context::for_test();
+    /// # let files = ["a", "b"];
+    /// cx.progress(1, files.len(), "indexing");
+    /// cx.progress(0.5, 1, "half of it");
+    /// cx.progress(7, None, "who knows of how many");
+    /// ```
+    pub fn progress(&self, done: impl Amount, total: impl Total, message: &str) {
+        progress(&self.0.wire, self.origin(), done.amount(), total.total(), message);
     }
 
     /// Sends a piece of the result ahead of it.

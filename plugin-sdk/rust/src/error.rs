@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use plugd_protocol::OperationName;
 use plugd_protocol::error::{Cause, ErrorData, RpcError, rpc_code};
 use serde::Serialize;
 use serde_json::value::to_raw_value;
@@ -17,10 +18,12 @@ use serde_json::value::to_raw_value;
 ///     .hint("`tickets.list_open` shows the tickets there are");
 /// assert_eq!(error.name.as_deref(), Some("ticket_not_found"));
 /// ```
+///
+/// A name that is none, such as one with capitals, is a fault of the plugin, and fails the call as a panic does.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Error {
-    /// The failure's name in snake case, for programs.
+    /// The failure's name in snake case, for programs: 1 to 64 of a-z, 0-9 and `_`.
     pub name: Option<String>,
     /// What happened, for people.
     pub message: String,
@@ -77,6 +80,21 @@ impl Error {
         Error { name: None, message: message.into(), hint: None, retryable: false, cause: None, code }
     }
 
+    /// The same, or what is wrong with its name: plugd would not pass it on.
+    pub(crate) fn with_a_name(self) -> Error {
+        match &self.name {
+            // What has another code came from the host, whose names are not for us to refuse.
+            Some(name) if self.code == rpc_code::OPERATION_FAILED && OperationName::new(name).is_err() => {
+                let (near, rule) = (snake(name), "expected 1 to 64 of a-z, 0-9 and '_'");
+                let near = OperationName::new(&near).map(|near| format!("; did you mean \"{near}\"?"));
+                let near = near.unwrap_or_default();
+                let text = format!("{name:?} is not a failure's name: {rule}{near}");
+                Error::coded(rpc_code::HANDLER_FAILED, text)
+            }
+            _ => self,
+        }
+    }
+
     pub(crate) fn to_rpc(&self) -> RpcError {
         /// As [`ErrorData`], without what goes without saying.
         #[derive(Serialize)]
@@ -116,6 +134,21 @@ impl Error {
     }
 }
 
+/// A name in snake case: `NotThere` and `not there` as `not_there`.
+fn snake(name: &str) -> String {
+    let mut near = String::new();
+    for character in name.chars() {
+        let begins_a_word = character.is_ascii_uppercase() || !character.is_ascii_alphanumeric();
+        if begins_a_word && !near.is_empty() && !near.ends_with('_') {
+            near.push('_');
+        }
+        if character.is_ascii_alphanumeric() {
+            near.push(character.to_ascii_lowercase());
+        }
+    }
+    near.trim_end_matches('_').to_owned()
+}
+
 /// Shows the message.
 impl fmt::Display for Error {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -143,6 +176,23 @@ mod tests {
         assert_eq!(error.message, "invalid digit found in string");
         assert_eq!(error.code(), rpc_code::OPERATION_FAILED);
         assert!(error.to_rpc().data.is_none(), "nothing to say is not said");
+    }
+
+    #[test]
+    fn a_name_that_is_none_is_told_with_the_nearest_that_is() {
+        let told = |name: &str| Error::new(name, "m").with_a_name();
+        let fault = told("NotThere");
+        assert_eq!(fault.code(), rpc_code::HANDLER_FAILED);
+        assert_eq!(
+            fault.message,
+            "\"NotThere\" is not a failure's name: expected 1 to 64 of a-z, 0-9 and '_'; did you mean \"not_there\"?"
+        );
+        assert!(told("no such ticket!").message.ends_with("did you mean \"no_such_ticket\"?"));
+        assert!(told("没有").message.ends_with("a-z, 0-9 and '_'"));
+        assert_eq!(told("not_there"), Error::new("not_there", "m"));
+        let hosts = Error::coded(rpc_code::HOST_CALL_FAILED, "m");
+        let hosts = Error { name: Some("As It Came".to_owned()), ..hosts };
+        assert_eq!(hosts.clone().with_a_name(), hosts);
     }
 
     #[test]

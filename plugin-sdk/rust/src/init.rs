@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use plugd_protocol::plugin::LogLevel;
 
+use crate::amount::{Amount, Total};
 use crate::telling::{Origin, log, log_levels, progress};
 use crate::wire::Wire;
 
@@ -44,9 +45,10 @@ impl InitContext {
 
     log_levels!();
 
-    /// Says how far the start is, and thereby asks for more time (300 s at most).
-    pub fn progress(&self, done: u64, total: impl Into<Option<u64>>, message: &str) {
-        progress(&self.logger.0, Origin::default(), done, total.into(), message);
+    /// Says how far the start is, as [`Context::progress`](crate::Context::progress), and thereby asks for more
+    /// time (300 s at most).
+    pub fn progress(&self, done: impl Amount, total: impl Total, message: &str) {
+        progress(&self.logger.0, Origin::default(), done.amount(), total.total(), message);
     }
 }
 

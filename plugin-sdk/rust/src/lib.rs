@@ -26,8 +26,9 @@
 //! ```
 //!
 //! Name, schema, defaults and descriptions come from the function; the host checks arguments against
-//! them before it is called. A plugin needs this crate alone; types of its own, such as a configuration
-//! or an enum, derive `serde::Deserialize` and `schemars::JsonSchema` (serde 1, schemars 1).
+//! them before it is called. Types of your own, such as an enum, a nested argument or a configuration,
+//! derive `serde::Deserialize` and `schemars::JsonSchema`; what is given back, `serde::Serialize` and
+//! `schemars::JsonSchema`. Those are two crates beside this one (serde 1, schemars 1).
 //!
 //! What else there is:
 //! - **Operations**: [`operation`](macro@operation) says what may be said of one and of its arguments.
@@ -56,6 +57,7 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+mod amount;
 mod ask;
 #[cfg(feature = "async")]
 mod asynchronous;
@@ -84,6 +86,7 @@ pub mod testing;
 mod turns;
 mod wire;
 
+pub use amount::{Amount, Total};
 pub use ask::{Answers, Question};
 #[cfg(feature = "async")]
 pub use asynchronous::{AsyncContext, AsyncHandler, AsyncVars, block_on};

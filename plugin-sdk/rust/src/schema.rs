@@ -18,10 +18,11 @@ pub(crate) fn of_input<T: JsonSchema>() -> Result<Map<String, Value>, String> {
         Value::Object(schema) => schema,
         _ => Map::new(),
     };
+    let takes_any = !schema.contains_key("type");
     match schema.get("type").and_then(Value::as_str) {
         Some("object") => {}
         Some("null") => schema = Map::from_iter([("type".to_owned(), json!("object"))]),
-        None if !schema.contains_key("type") => {
+        None if takes_any => {
             schema.shift_insert(0, "type".to_owned(), json!("object"));
         }
         _ => {
@@ -30,6 +31,14 @@ pub(crate) fn of_input<T: JsonSchema>() -> Result<Map<String, Value>, String> {
         }
     }
     schema.entry("properties").or_insert_with(|| json!({}));
+    if takes_any || !schema.keys().all(|keyword| ["type", "description", "properties"].contains(&&**keyword))
+    {
+        return Ok(schema);
+    }
+    if schema["properties"] == json!({}) {
+        // A host takes any key where no property is listed.
+        schema.insert("additionalProperties".to_owned(), json!(false));
+    }
     Ok(schema)
 }
 
@@ -185,7 +194,13 @@ mod tests {
     #[test]
     fn nothing_to_give_is_an_object_without_members() {
         let schema = Value::Object(of_input::<()>().expect("an object"));
-        assert_eq!(schema, json!({"type": "object", "properties": {}}));
+        assert_eq!(schema, json!({"type": "object", "properties": {}, "additionalProperties": false}));
+        #[derive(Deserialize, JsonSchema)]
+        struct Nothing {}
+        assert_eq!(of_input::<Nothing>().expect("an object")["additionalProperties"], json!(false));
+        assert_eq!(of_input::<Value>().expect("an object").get("additionalProperties"), None);
+        let any = of_input::<std::collections::HashMap<String, u8>>().expect("an object");
+        assert_ne!(any["additionalProperties"], json!(false));
         assert!(is_unit::<()>() && !is_unit::<Place>());
     }
 

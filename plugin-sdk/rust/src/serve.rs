@@ -346,7 +346,8 @@ impl<S> Inner<S> {
         let written = self.opened().and_then(|state| {
             guarded(name, || run(Asked { id, arguments }, &state, context, line)).inspect_err(|error| {
                 if error.code() == rpc_code::HANDLER_FAILED {
-                    complain(&format!("call {}: {error}", context.call_id()));
+                    // On a line of its own, whatever the handler printed last.
+                    complain(&format!("\ncall {}: {error}", context.call_id()));
                 }
             })
         });
@@ -406,9 +407,12 @@ fn parse<'a, T: Deserialize<'a>>(method: &str, params: Option<&'a RawValue>) -> 
 ///
 /// Where and why it panicked is on stderr by then: the panic hook writes it.
 fn guarded<T>(what: &str, run: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
-    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
+    let ended = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
         Err(Error::coded(rpc_code::HANDLER_FAILED, format!("{what} failed unexpectedly: it panicked")))
-    })
+    });
+    // What was printed without a line end would come to light with a later call's.
+    drop(io::stdout().flush());
+    ended.map_err(Error::with_a_name)
 }
 
 fn complain(text: &str) {

@@ -32,11 +32,15 @@ pub(crate) fn log(wire: &Wire, origin: Origin<'_>, level: LogLevel, message: &dy
     drop(wire.notify(method::LOG, &params));
 }
 
-pub(crate) fn progress(wire: &Wire, origin: Origin<'_>, done: u64, total: Option<u64>, message: &str) {
+pub(crate) fn progress(wire: &Wire, origin: Origin<'_>, done: f64, total: Option<f64>, message: &str) {
+    // What is no number in JSON is not worth a failure.
+    if !done.is_finite() || total.is_some_and(|total| !total.is_finite()) {
+        return;
+    }
     let params = ProgressParams {
         call_id: origin.call_id.cloned(),
-        done: done as f64,
-        total: total.map(|total| total as f64),
+        done,
+        total,
         message: (!message.is_empty()).then(|| clipped(message).into()),
     };
     // Numbers and text: there is nothing in it that JSON could refuse.

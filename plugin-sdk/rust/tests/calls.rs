@@ -42,6 +42,34 @@ fn what_a_call_says_belongs_to_that_call() {
     assert!(host.call("none", json!({})).logs.is_empty());
 }
 
+#[test]
+fn a_failures_name_that_is_none_is_a_fault_of_the_plugin() {
+    let fails =
+        |_: (), _: &Context| -> Result<(), Error> { Err(Error::new("NotThere", "it is gone").hint("look")) };
+    let host = Host::new(Plugin::new("p", "1.0.0").operation(Operation::new("fails", fails)));
+    let error = host.call("fails", json!({})).error();
+    assert_eq!((error.code(), error.name.as_deref()), (2, None));
+    assert!(error.message.contains("did you mean \"not_there\"?"), "{error}");
+}
+
+#[test]
+fn progress_takes_any_numbers_and_what_is_none_is_not_told() {
+    let steps = |_: (), cx: &Context| -> Result<(), Error> {
+        let files: Vec<u8> = vec![0; 4];
+        cx.progress(1, files.len(), "a count");
+        cx.progress(0.25, 1.0, "a part");
+        cx.progress(3_u64, Some(8.5), "some");
+        cx.progress(f64::NAN, None, "nothing of nothing");
+        cx.progress(4_i8, None, "");
+        Ok(())
+    };
+    let host = Host::new(Plugin::new("p", "1.0.0").operation(Operation::new("steps", steps)));
+    let call = host.begin("steps", json!({}));
+    call.wait_for_progress(0.25);
+    let told: Vec<_> = call.wait().progress.iter().map(|step| (step.done, step.total)).collect();
+    assert_eq!(told, [(1.0, Some(4.0)), (0.25, Some(1.0)), (3.0, Some(8.5)), (4.0, None)]);
+}
+
 fn until_cancelled(_: (), cx: &Context) -> Result<(), Error> {
     cx.progress(1, None, "");
     cx.wait_cancelled(Duration::from_secs(60));

@@ -168,6 +168,19 @@ fn a_result_too_large_for_a_message_fails_its_call_and_says_so() {
 }
 
 #[test]
+fn what_was_printed_without_a_line_end_is_told_with_its_call() {
+    let mut plugin = Running::start();
+    for (id, operation) in [("1", "print"), ("2", "panics")] {
+        plugin.send_call(id, operation, json!({}));
+        assert!(plugin.line().contains("\"id\":"));
+    }
+    assert!(plugin.end().0.success());
+    let stderr = plugin.stderr();
+    let (_, after) = stderr.split_once("no line end").expect("it was printed");
+    assert!(after.starts_with('\n') && after.contains("the secret is"), "{stderr}");
+}
+
+#[test]
 fn a_panic_fails_that_call_only_and_tells_callers_nothing_inner() {
     let mut plugin = Running::start();
     plugin.send_call("1", "panics", json!({}));

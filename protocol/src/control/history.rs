@@ -85,7 +85,7 @@ pub struct Event {
     /// When.
     pub at: UnixMillis,
     /// `plugin.<state>`, `plugin.removed`, `plugin.manifest_changed`, `plugin.claims_changed`,
-    /// `run.replaced`, `run.reconfigured`, `call.started`, `call.finished`, `call.progress`, `call.partial`,
+    /// `run.replaced`, `run.reconfigured`, `run.took_over`, `run.spare_ready`, `run.spare_failed`, `call.started`, `call.finished`, `call.progress`, `call.partial`,
     /// `call.asked`, `call.answered`, `registry.changed`, `registry.overlap`, `config.reloaded`, `config.refused` or
     /// `events.dropped`.
     pub kind: Cow<'static, str>,

@@ -39,8 +39,8 @@ pub use record::{
     OperationStats, ResultParams, ResultReport, Stage, StageTime,
 };
 pub use status::{
-    ActiveCall, DaemonStatus, ExitReport, Health, PluginState, PluginStatus, RestartRequired, StatusParams,
-    StatusReport,
+    ActiveCall, DaemonStatus, ExitReport, Health, PluginState, PluginStatus, RestartRequired, SpareStatus,
+    StatusParams, StatusReport,
 };
 
 pub use tools::{
@@ -205,6 +205,9 @@ impl CallParams {
 pub struct CancelParams {
     /// The call to stop.
     pub call_id: CallId,
+    /// The profile this is done as; none is the owner of the socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<String>,
 }
 
 /// The answer to `cancel`.

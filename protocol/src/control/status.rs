@@ -166,6 +166,9 @@ pub struct PluginStatus {
     /// The run that is about to take over from the one that serves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replacing: Option<u64>,
+    /// The run that would take the place of the one that serves; only where `spares` asks for one, while it serves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spare: Option<SpareStatus>,
     /// What its process is held to, as `what: how`; only while it runs.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub enforced: BTreeMap<String, String>,
@@ -178,6 +181,25 @@ pub struct PluginStatus {
     /// What it declares otherwise than before, though its version is the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claims_changed: Option<ClaimsChanged>,
+}
+
+/// How the run is that would take the place of the one that serves.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SpareStatus {
+    /// Which run, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generation: Option<u64>,
+    /// Its process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// Whether it would take over at once.
+    pub ready: bool,
+    /// What the last one failed of, until one is ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    /// When the next one is made, where that waits out a failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_start: Option<UnixMillis>,
 }
 
 /// Why a plugin goes on with an older configuration or program than there is now.

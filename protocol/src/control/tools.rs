@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ConformanceReport, PluginListing, PluginState};
+use super::{ConformanceReport, PluginListing, PluginState, ScenarioOutcome};
 use crate::name::{OperationId, PluginName};
 
 /// Whose form tools are exported in.
@@ -132,9 +132,31 @@ pub struct CheckedPlugin {
     pub operations: Vec<CheckedOperation>,
     /// What its declarations could say better.
     pub findings: Vec<LintFinding>,
+    /// Plugins that it requires and that were not given with it: calls that need them were not tried.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub absent: Vec<PluginName>,
     /// How its program keeps to the protocol, where that was looked at: of a path alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conformance: Option<ConformanceReport>,
+}
+
+impl CheckedPlugin {
+    /// Whether it cannot run; that what it requires was not given with it is no fault of its own.
+    pub fn is_down(&self) -> bool {
+        let is_up = match self.plugin.state {
+            PluginState::Failed | PluginState::Disabled => false,
+            PluginState::Blocked => !self.absent.is_empty(),
+            PluginState::Registered
+            | PluginState::Starting
+            | PluginState::Ready
+            | PluginState::Busy
+            | PluginState::Idle
+            | PluginState::Backoff
+            | PluginState::Stopping
+            | PluginState::Stopped => true,
+        };
+        !is_up || self.plugin.version.is_none()
+    }
 }
 
 /// One operation that was looked at: how it is found, filled, and how it fails.
@@ -170,13 +192,28 @@ pub struct CheckedOperation {
     pub tried: Option<Tried>,
 }
 
+impl CheckedOperation {
+    /// What counts against it: why it cannot be called, or how its call with its own examples failed.
+    pub fn fault(&self, strict: bool) -> Option<String> {
+        let counts = |tried: &&Tried| match tried.outcome {
+            ScenarioOutcome::Failed => true,
+            ScenarioOutcome::Warned => strict,
+            ScenarioOutcome::Passed | ScenarioOutcome::Skipped => false,
+        };
+        let tried = self.tried.as_ref().filter(counts).map(|tried| tried.remarks.join("; "));
+        self.exported.unreachable.clone().or(tried)
+    }
+}
+
 /// What came of calling an operation with its own examples.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tried {
     /// The arguments; absent where it was not called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<serde_json::Value>,
-    /// Whether it answered.
+    /// How it came out: an error in the operation's own words is a warning, any other a failure.
+    pub outcome: ScenarioOutcome,
+    /// Whether it answered with data.
     pub answered: bool,
     /// What is to be said about the answer, or why there is none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

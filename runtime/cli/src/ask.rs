@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 
 use crate::failure::Failure;
 use crate::progress::Bar;
-use crate::render::{in_one_line, pretty, visible_line};
+use crate::render::{self, in_one_line, json_shape, pretty, visible_line};
 use crate::runtime::Runtime;
 use crate::typing::Typist;
 
@@ -145,6 +145,7 @@ impl<'a> Prompter<'a> {
                 let schema = question.schema.as_deref();
                 let schema: Value =
                     schema.and_then(|schema| serde_json::from_str(schema.get()).ok()).unwrap_or_default();
+                render::members_of(&schema).lines().for_each(|line| say(&format!("[ask] {line}")));
                 // Before the prompt: some type as soon as they see it.
                 let silent = question.sensitive.then(Silence::begin).flatten();
                 self.line.open(&prompt(question, &schema));
@@ -317,9 +318,20 @@ pub(crate) fn expected(schema: &Value) -> Option<String> {
 /// A question as it stands before the place to type: what is asked, and what will do.
 fn prompt(question: &Question, schema: &Value) -> String {
     let text = if question.prompt.is_empty() { &question.name } else { &question.prompt };
-    let expected = expected(schema).map(|expected| format!(" ({expected})")).unwrap_or_default();
-    let default = schema.get("default").map(|default| format!(" [{}]", plain(default))).unwrap_or_default();
-    format!("[ask] {}: ", in_one_line(&format!("{text}{expected}{default}")))
+    let default = schema.get("default");
+    let told = match (schema.get("type").and_then(Value::as_str), default.and_then(Value::as_bool)) {
+        // What Enter alone means is written large.
+        (Some("boolean"), Some(true)) => " [Y/n]".to_owned(),
+        (Some("boolean"), Some(false)) => " [y/N]".to_owned(),
+        (Some("boolean"), None) => " (y/n)".to_owned(),
+        (Some("object" | "array"), _) => format!(" (as JSON: {})", json_shape(schema, schema)),
+        _ => {
+            let expected = expected(schema).map(|expected| format!(" ({expected})")).unwrap_or_default();
+            let default = default.map(|default| format!(" [{}]", plain(default))).unwrap_or_default();
+            expected + &default
+        }
+    };
+    format!("[ask] {}: ", in_one_line(&format!("{text}{told}")))
 }
 
 fn plain(value: &Value) -> String {
@@ -367,8 +379,11 @@ mod tests {
     fn a_prompt_says_what_will_do_and_obeys_nothing() {
         check(Value::Null, "[ask] How \\u{1b}[2Jmany?: ");
         check(json!({"type": "integer", "default": 5}), "[ask] How \\u{1b}[2Jmany? (integer) [5]: ");
-        check(json!({"type": "boolean"}), "[ask] How \\u{1b}[2Jmany? (yes/no): ");
-        check(json!({"type": "boolean", "default": false}), "[ask] How \\u{1b}[2Jmany? (yes/no) [no]: ");
+        check(json!({"type": "boolean"}), "[ask] How \\u{1b}[2Jmany? (y/n): ");
+        check(json!({"type": "boolean", "default": false}), "[ask] How \\u{1b}[2Jmany? [y/N]: ");
+        check(json!({"type": "boolean", "default": true}), "[ask] How \\u{1b}[2Jmany? [Y/n]: ");
+        let place = json!({"type": "object", "properties": {"zip": {"type": "integer"}}});
+        check(place, "[ask] How \\u{1b}[2Jmany? (as JSON: {\"zip\":…}): ");
         check(json!({"enum": ["red", 3]}), "[ask] How \\u{1b}[2Jmany? (red/3): ");
     }
 

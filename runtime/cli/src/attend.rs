@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Format;
 use crate::progress::Bar;
-use crate::render;
+use crate::render::{self, Instead};
 use crate::runtime::{Interruptions, Runtime};
 
 /// Starting took so long that a daemon would be felt.
@@ -205,6 +205,11 @@ pub(crate) fn failed(status: Status, error: CallError, operation: Option<Operati
 
 /// The result as asked for; whatever is no data goes to stderr except in the JSON document.
 pub(crate) fn show(result: &CallResult, context: &Context) -> Result<(), Failure> {
+    show_with(result, None, context)
+}
+
+/// The same, with the command line that calls `again` where the call stopped and no token carries it on.
+pub(crate) fn show_with(result: &CallResult, again: Option<&str>, context: &Context) -> Result<(), Failure> {
     let output = &context.output;
     match output.format {
         Format::Json => return output.document(result),
@@ -231,8 +236,11 @@ pub(crate) fn show(result: &CallResult, context: &Context) -> Result<(), Failure
         (Some(pending), error) => {
             // What another engine could not carry on has a hint that names no token.
             let hint = error.as_ref().and_then(|error| error.hint.as_deref());
-            let instead =
-                hint.filter(|hint| pending.token.as_ref().is_none_or(|token| !hint.contains(token)));
+            let hint = hint.filter(|hint| pending.token.as_ref().is_none_or(|token| !hint.contains(token)));
+            let instead = match again.filter(|_| pending.token.is_none()) {
+                Some(command) => Some(Instead::Command(command)),
+                None => hint.map(Instead::Hint),
+            };
             let line = |rest: &str| context.command_line(rest);
             output.say(&render::pending(pending, instead, output.paint_aside(), line));
         }

@@ -16,7 +16,8 @@ pub(crate) struct Failure {
 impl Failure {
     /// The command line is wrong; the command's help has the forms there are.
     pub(crate) fn usage(message: impl Into<String>) -> Failure {
-        let hint = match std::env::args().skip(1).find(|word| crate::args::is_command(word)) {
+        let typed = || std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+        let hint = match typed().skip(1).find(|word| crate::args::is_command(word)) {
             Some(command) => format!("`plugd {command} --help` shows the forms there are"),
             None => "`plugd --help` shows the commands there are".to_owned(),
         };

@@ -1,5 +1,7 @@
 //! `plugd`: plugins for agents, from the command line.
 
+mod again;
+mod alone;
 mod args;
 mod arguments;
 mod ask;
@@ -68,6 +70,16 @@ fn refuse(error: &clap::Error) -> u8 {
     if !error.use_stderr() {
         let _ = error.print();
         return 0;
+    }
+    if error.kind() == clap::error::ErrorKind::InvalidUtf8 {
+        let format = if args::wants_json(std::env::args_os()) { Format::Json } else { Format::Text };
+        let word = std::env::args_os().find(|word| word.to_str().is_none()).unwrap_or_default();
+        let failure = Failure::unreadable_arguments(format!(
+            "{:?} on the command line is no UTF-8 text",
+            word.to_string_lossy()
+        ));
+        Output::new(format, false).failure(&failure);
+        return failure.exit;
     }
     if args::wants_json(std::env::args_os()) {
         Output::new(Format::Json, false).failure(&Failure::usage(args::one_line(error)));

@@ -109,14 +109,22 @@ fn made() -> Value {
     })
 }
 
-/// One document for each line that was typed.
+/// One object for each line that was typed.
 fn dev(of: &mut SchemaGenerator) -> Value {
+    let text = json!({ "type": "string" });
+    let object = |properties: Value, required: Value| json!({ "type": "object", "properties": properties, "required": required });
+    let line = object(json!({ "line": text, "does": text }), json!(["line", "does"]));
     json!({ "anyOf": [
         shape::<CallResult>(of),
         shape::<Explanation>(of),
         shape::<Description>(of),
         shape::<LintReport>(of),
-        shape::<Vec<LogEntry>>(of),
+        object(json!({ "entries": shape::<Vec<LogEntry>>(of) }), json!(["entries"])),
+        object(
+            json!({ "plugin": text, "runs": { "type": "boolean" }, "reason": text }),
+            json!(["plugin", "runs"]),
+        ),
+        object(json!({ "commands": { "type": "array", "items": line } }), json!(["commands"])),
     ] })
 }
 
@@ -132,7 +140,7 @@ fn document() -> Value {
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "What plugd writes under --output json",
-        "description": "Under the name of a command stands the schema of the one document that it prints; a command that fails prints what stands under \"a command that fails\". With -f it is one such document a line, and so is what \"dev\" prints for each line that is typed.",
+        "description": "Under the name of a command stands the schema of the one document that it prints; a command that fails prints what stands under \"a command that fails\". With -f it is one such document a line, and so is what \"dev\" prints: one object for each line that is typed.",
         "type": "object",
         "properties": commands,
         "$comment": "Generated; UPDATE_DOCS=1 cargo test -p plugd shapes",

@@ -1,13 +1,58 @@
 //! What is to be said about the answer of a call that was made of an operation's own examples.
 
-use plugd_protocol::{CallError, Operation};
+use plugd_protocol::control::{ScenarioOutcome, Tried};
+use plugd_protocol::error::ErrorKind;
+use plugd_protocol::{CallError, CallResult, Operation, Status};
 use serde_json::Value;
 
 /// More of a value is not quoted.
 const QUOTED_CHARS: usize = 40;
 
+/// The name of a question that nobody was there for.
+const NOBODY_TO_ASK: &str = "nobody_to_ask";
+
+/// One that was not called, and why.
+pub(crate) fn skipped(why: &str) -> Tried {
+    let remarks = vec![why.to_owned()];
+    Tried { outcome: ScenarioOutcome::Skipped, arguments: None, answered: false, remarks }
+}
+
+/// One that no arguments can be made for: who names it wants it called.
+pub(crate) fn without_example(name: &str, is_named: bool) -> Tried {
+    let outcome = if is_named { ScenarioOutcome::Warned } else { ScenarioOutcome::Skipped };
+    let why = format!(
+        "not called: {name} is required and has no example: give it one, under `examples` in input_schema"
+    );
+    Tried { outcome, ..skipped(&why) }
+}
+
+/// How a call with its own examples came out.
+pub(crate) fn tried(arguments: Value, result: &CallResult, operation: &Operation) -> Tried {
+    let (outcome, remarks) = match (&result.error, result.status) {
+        // There is nobody who could be asked: that says nothing against it.
+        (Some(error), _) if error.name == NOBODY_TO_ASK => {
+            return skipped("not tried to its end: it asks a person, and there is nobody to ask");
+        }
+        (None, Status::NeedsConfirmation) => {
+            return skipped("not called: somebody must agree first; --call=NAME calls it all the same");
+        }
+        (None, Status::NeedsInput) => {
+            return skipped("not called: something is missing that only a person can give");
+        }
+        (Some(error), _) if error.code == ErrorKind::PluginError.code() => {
+            (ScenarioOutcome::Warned, vec![failed(error)])
+        }
+        (Some(error), _) => (ScenarioOutcome::Failed, vec![failed(error)]),
+        (None, _) => {
+            let data = result.data.as_deref().and_then(|data| serde_json::from_str(data.get()).ok());
+            (ScenarioOutcome::Passed, remarks(&data.unwrap_or_default(), operation))
+        }
+    };
+    Tried { outcome, arguments: Some(arguments), answered: result.error.is_none(), remarks }
+}
+
 /// What is to be said about data: "it worked" is no result, for a model words its answer from it.
-pub(crate) fn remarks(data: &Value, operation: &Operation) -> Vec<String> {
+fn remarks(data: &Value, operation: &Operation) -> Vec<String> {
     let mut remarks = Vec::new();
     match data {
         Value::Null => remarks.push("its data is empty".to_owned()),
@@ -38,7 +83,7 @@ pub(crate) fn remarks(data: &Value, operation: &Operation) -> Vec<String> {
 }
 
 /// What is to be said about a call that failed.
-pub(crate) fn failed(error: &CallError) -> String {
+fn failed(error: &CallError) -> String {
     format!("it failed: {} {}: {}", error.code, error.name, error.message)
 }
 

@@ -11,7 +11,8 @@ use plugd_protocol::{CallId, Decoder, Frame, RpcError, plain};
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::oddity::{Oddities, Oddity};
+use crate::broken::{self, Broken};
+use crate::oddity::{Heard, Oddities, Oddity};
 use crate::told;
 use crate::transcript::{Transcript, clipped};
 
@@ -20,6 +21,9 @@ const HOST_CALLS_MAX: usize = 64;
 
 /// What comes within this time counts as at once.
 const AT_ONCE: Duration = Duration::from_millis(100);
+
+/// So much of what is no message is kept: more than any answer that was meant to be one takes.
+const STRAY_KEPT: usize = 64 * 1024;
 
 /// What the launcher says before the plugin's program runs: it goes on, or cannot.
 const LAUNCHER_NOTE: &str = "launcher/note";
@@ -30,8 +34,8 @@ const LAUNCHER_FAILED: &str = "launcher/failed";
 pub(crate) enum Answer {
     Result(Box<RawValue>),
     Error(RpcError),
-    /// It has the request's id, and is no answer: why.
-    Broken(String),
+    /// It has the request's id, and is no answer.
+    Broken(Broken),
 }
 
 /// A request that was made.
@@ -40,6 +44,8 @@ pub(crate) struct Asked {
     method: String,
     call_id: Option<String>,
     sent: Instant,
+    /// How many answers to nothing had come before it was sent.
+    misaddressed: u64,
     /// What came, and after how long.
     pub(crate) answer: Option<(Answer, Duration)>,
 }
@@ -55,6 +61,14 @@ pub(crate) struct Ear {
     /// Lines that were messages, and lines that were not.
     pub(crate) messages: u64,
     pub(crate) strays: u64,
+    /// The first of those that were not, with their line ends.
+    stray_text: Vec<u8>,
+    /// The first plugin that it called since somebody last looked: there is none but itself.
+    lacked: Option<String>,
+    /// Whether it asked a person since then.
+    asked_a_person: bool,
+    /// Answers with an id of no request that waits.
+    misaddressed: u64,
     /// How often it sent each notification of the protocol.
     pub(crate) told: BTreeMap<String, u64>,
     /// What the launcher said in the plugin's stead, unparsed.
@@ -74,6 +88,10 @@ impl Ear {
             requires,
             messages: 0,
             strays: 0,
+            stray_text: Vec::new(),
+            misaddressed: 0,
+            lacked: None,
+            asked_a_person: false,
             told: BTreeMap::new(),
             not_launched: None,
             requests: VecDeque::new(),
@@ -83,7 +101,9 @@ impl Ear {
 
     /// Expects an answer to a request of that id from now on.
     pub(crate) fn asked(&mut self, id: u64, method: &str, call_id: Option<String>) {
-        let asked = Asked { method: method.to_owned(), call_id, sent: Instant::now(), answer: None };
+        let method = method.to_owned();
+        let misaddressed = self.misaddressed;
+        let asked = Asked { method, call_id, sent: Instant::now(), misaddressed, answer: None };
         self.asked.insert(id, asked);
     }
 
@@ -119,9 +139,10 @@ impl Ear {
             }
             Frame::TooLong { head } => {
                 self.transcript.came(head);
+                self.oddities.hear(Heard::Line);
                 self.oddities.note(Oddity::TooLong, || format!("← {}", clipped(head)));
                 if let Some(asked) = id_in_head(head).and_then(|id| self.asked.get_mut(&id)) {
-                    asked.close(Answer::Broken("it is above the frame limit".to_owned()));
+                    asked.close(Answer::Broken(Broken::too_long()));
                 }
             }
         }
@@ -151,25 +172,38 @@ impl Ear {
     }
 
     fn take_what_is_none(&mut self, line: &[u8], error: &NotAMessage) {
+        self.oddities.hear(Heard::Line);
         let open = id_in_head(line).and_then(|id| self.asked.get_mut(&id));
         match open.filter(|asked| asked.answer.is_none()) {
             Some(asked) => {
-                asked.close(Answer::Broken(error.to_string()));
-                self.oddities.note(Oddity::BrokenAnswer, || format!("← {}  ({error})", clipped(line)));
+                let broken = Broken::of(line, error);
+                let fix = Some(broken.fix);
+                asked.close(Answer::Broken(broken));
+                let shown = || format!("← {}  ({error})", clipped(line));
+                self.oddities.note_with(Oddity::BrokenAnswer, fix, shown);
+                self.oddities.hear(Heard::Answer);
             }
             None => {
                 self.strays += 1;
-                self.oddities.note(Oddity::Stray, || format!("← {}", clipped(line)));
+                if self.stray_text.len() < STRAY_KEPT {
+                    self.stray_text.extend_from_slice(&line[..line.len().min(STRAY_KEPT)]);
+                    self.stray_text.push(b'\n');
+                }
+                let shown = || format!("← {}", clipped(line));
+                self.oddities.note_with(Oddity::Stray, broken::fix_of_a_piece(line), shown);
             }
         }
     }
 
     fn take_answer(&mut self, line: &[u8], id: Option<&RawValue>, answer: Result<(), RpcError>) {
+        self.oddities.hear(Heard::Line);
+        self.oddities.hear(Heard::Answer);
         let shown = || format!("← {}", clipped(line));
         let given = id.map_or("null", RawValue::get);
         let Some(asked) = id.and_then(host_id).and_then(|id| self.asked.get_mut(&id)) else {
             let meant =
                 self.asked.iter().find(|(asked, waits)| waits.answer.is_none() && resembles(given, **asked));
+            self.misaddressed += 1;
             return match meant {
                 Some((meant, _)) => {
                     self.oddities.note(Oddity::IdChanged, || format!("{}  (asked with id {meant})", shown()));
@@ -178,10 +212,12 @@ impl Ear {
             };
         };
         if asked.answer.is_some() {
+            self.misaddressed += 1;
             return self.oddities.note(Oddity::Twice, || format!("{}  (answered before)", shown()));
         }
         asked.close(match answer {
             Err(error) => {
+                self.oddities.hear(Heard::Error);
                 if let Some(wrong) = told::wrong_form(&error) {
                     self.oddities.note(Oddity::ErrorForm, || format!("{}  ({wrong})", shown()));
                 }
@@ -192,7 +228,7 @@ impl Ear {
             }
             Ok(()) => match whole_result(line) {
                 Ok(result) => Answer::Result(result.to_owned()),
-                Err(error) => Answer::Broken(error.to_string()),
+                Err(error) => Answer::Broken(Broken::of(line, error)),
             },
         });
     }
@@ -204,6 +240,8 @@ impl Ear {
             LAUNCHER_FAILED if self.messages == 1 => return self.not_launched = Some(params.to_owned()),
             _ => {}
         }
+        self.oddities.hear(Heard::Line);
+        self.oddities.hear(Heard::Telling);
         let read = match name {
             method::LOG => serde_json::from_str::<LogParams<'_>>(params).map(|log| log.call_id),
             method::PROGRESS => serde_json::from_str::<ProgressParams<'_>>(params).map(|told| told.call_id),
@@ -232,11 +270,17 @@ impl Ear {
 
     fn take_request(&mut self, line: &[u8], id: &RawValue, name: &str, params: Option<&RawValue>) {
         let params = params.map_or("{}", RawValue::get);
+        self.oddities.hear(Heard::Line);
+        self.oddities.hear(Heard::Telling);
         let error = match name {
             method::HOST_CALL => match serde_json::from_str::<HostCallParams<'_>>(params) {
                 Ok(call) => {
                     self.belongs(line, call.call_id);
+                    self.oddities.hear(Heard::HostCall);
                     let plugin = call.operation.split('.').next().unwrap_or_default();
+                    if self.lacked.is_none() {
+                        self.lacked = Some(plugin.to_owned());
+                    }
                     if !self.requires.iter().any(|required| required == plugin) {
                         self.oddities.note(Oddity::Undeclared, || format!("← {}", clipped(line)));
                     }
@@ -247,6 +291,7 @@ impl Ear {
             method::HOST_ASK => match serde_json::from_str::<HostAskParams>(params) {
                 Ok(ask) => {
                     self.belongs(line, ask.call_id);
+                    self.asked_a_person = true;
                     let data = to_raw_value(&json!({"name": "nobody_to_ask", "retryable": false})).ok();
                     RpcError { data, ..RpcError::new(4, "there is nobody to ask: this is plugd check") }
                 }
@@ -295,6 +340,30 @@ impl Asked {
 }
 
 impl Ear {
+    /// What came on stdout that is no message, from the first on.
+    pub(crate) fn stray_text(&self) -> String {
+        String::from_utf8_lossy(&self.stray_text).into_owned()
+    }
+
+    /// Notes that its process has ended, where it was the plugin's.
+    pub(crate) fn hear_the_end(&self) {
+        if self.not_launched.is_none() {
+            self.oddities.hear(Heard::End);
+        }
+    }
+
+    /// Whether an answer with another id came since a request was made.
+    pub(crate) fn answered_another(&self, id: u64) -> bool {
+        self.asked.get(&id).is_some_and(|asked| self.misaddressed > asked.misaddressed)
+    }
+
+    /// What it asked for since this was last called and a lone plugin cannot have, in words.
+    pub(crate) fn take_lacked(&mut self) -> Option<String> {
+        let plugin = self.lacked.take().map(|plugin| format!("it needs {plugin}, which is not here"));
+        let person = std::mem::take(&mut self.asked_a_person);
+        plugin.or_else(|| person.then(|| "it asks a person, and there is nobody to ask".to_owned()))
+    }
+
     /// A request that was made.
     pub(crate) fn request(&self, id: u64) -> Option<&Asked> {
         self.asked.get(&id)

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -75,6 +75,7 @@ struct Shared {
     idle: Mutex<Vec<Session>>,
     described: OnceLock<Described>,
     config: OnceLock<Value>,
+    refuses: AtomicBool,
     tried: OnceLock<Vec<Tried>>,
     carrier: OnceLock<(String, Value)>,
 }
@@ -113,6 +114,7 @@ impl Kit {
             idle: Mutex::new(Vec::new()),
             described: OnceLock::new(),
             config: OnceLock::new(),
+            refuses: AtomicBool::new(false),
             tried: OnceLock::new(),
             carrier: OnceLock::new(),
         })))
@@ -208,9 +210,7 @@ impl Kit {
                 Ok((Answer::Error(error), _)) => {
                     return Err(session.fault(format!("init was refused: {}", error.message)));
                 }
-                Ok((Answer::Broken(why), _)) => {
-                    return Err(session.fault(format!("the answer to init is broken: {why}")));
-                }
+                Ok((Answer::Broken(broken), _)) => return Err(session.broken("init", &broken)),
                 Err(_) if progress > heard && session.is_up() && !left.is_zero() => heard = progress,
                 Err(fault) => return Err(fault),
             }
@@ -295,6 +295,15 @@ impl Kit {
         }
     }
 
+    /// Whether it answers a method that it does not know, however.
+    pub(crate) fn refuses(&self) -> bool {
+        self.0.refuses.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_refuses(&self) {
+        self.0.refuses.store(true, Ordering::Relaxed);
+    }
+
     /// The operations that were called with their own examples.
     pub(crate) fn tried(&self) -> &[Tried] {
         self.0.tried.get().map(Vec::as_slice).unwrap_or_default()
@@ -315,10 +324,18 @@ impl Kit {
 
     /// Whether an operation may be called.
     pub(crate) fn may_call(&self, operation: &Operation) -> bool {
-        let name = operation.name.as_str();
         match &self.options().call {
             Calls::None => false,
             Calls::ReadOnly => operation.effects.read_only == Some(true) && !operation.long_running,
+            Calls::Named(_) => self.is_named(operation),
+        }
+    }
+
+    /// Whether an operation is to be called because somebody named it.
+    pub(crate) fn is_named(&self, operation: &Operation) -> bool {
+        let name = operation.name.as_str();
+        match &self.options().call {
+            Calls::None | Calls::ReadOnly => false,
             Calls::Named(names) => names.iter().any(|named| named.rsplit('.').next() == Some(name)),
         }
     }

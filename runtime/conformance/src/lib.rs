@@ -6,6 +6,7 @@
 //! its process is killed with all that it started. [`check`] runs them; `plugd check` is its command.
 #![deny(missing_docs)]
 
+mod broken;
 mod ear;
 mod example;
 mod kit;

@@ -119,15 +119,20 @@ async fn run(kit: &Kit, scenario: &Scenario, is_ready: bool) -> ScenarioReport {
 fn unmet(kit: &Kit, scenario: &Scenario, is_ready: bool) -> Option<String> {
     let why = match scenario.needs {
         Needs::Nothing => return None,
-        Needs::Manifest | Needs::Ready | Needs::Call if kit.described().is_none() => {
+        Needs::Manifest | Needs::Ready | Needs::Refusing | Needs::Call if kit.described().is_none() => {
             "it did not describe itself"
         }
-        Needs::Ready | Needs::Call if !is_ready => "it did not come up",
+        Needs::Ready | Needs::Refusing | Needs::Call if !is_ready => "it did not come up",
+        Needs::Refusing if !kit.refuses() => {
+            "it leaves a method that it does not know unanswered: mend refuses_an_unknown_method first"
+        }
         Needs::Call if kit.options().call == crate::Calls::None => "nothing is called without --call",
-        Needs::Manifest | Needs::Ready | Needs::Call if scenario.is_slow() && kit.options().quick => {
+        Needs::Manifest | Needs::Ready | Needs::Refusing | Needs::Call
+            if scenario.is_slow() && kit.options().quick =>
+        {
             "it takes long, and --quick was given"
         }
-        Needs::Manifest | Needs::Ready | Needs::Call => return None,
+        Needs::Manifest | Needs::Ready | Needs::Refusing | Needs::Call => return None,
     };
     Some(why.to_owned())
 }

@@ -54,6 +54,8 @@ pub(crate) enum Needs {
     Manifest,
     /// A plugin that answered `init`.
     Ready,
+    /// One that answers a method that it does not know, too: that is how it is asked without effects.
+    Refusing,
     /// An operation that may be called, too.
     Call,
 }

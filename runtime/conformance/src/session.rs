@@ -7,13 +7,14 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use plugd_protocol::Decoder;
-use plugd_supervisor::driver::{Pipes, Process};
+use plugd_supervisor::driver::{FromPlugin, Pipes, Process, ToPlugin, telling};
 use rustix::process::Signal;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 
+use crate::broken::Broken;
 use crate::ear::{Answer, Ear};
 use crate::observe;
 use crate::oddity::Oddity;
@@ -36,8 +37,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 pub(crate) struct Session {
     process: Process,
     pid: u32,
-    stdin: Option<pipe::Sender>,
-    stdout: Option<pipe::Receiver>,
+    stdin: Option<ToPlugin>,
+    stdout: Option<FromPlugin>,
     stderr: Option<pipe::Receiver>,
     decoder: Decoder,
     outgoing: Vec<u8>,
@@ -179,13 +180,17 @@ impl Session {
             Answer::Error(error) => {
                 Err(self.fault(format!("{method} was answered with error {}: {}", error.code, error.message)))
             }
-            Answer::Broken(why) => Err(self.fault(format!("the answer to {method} is broken: {why}"))),
+            Answer::Broken(broken) => Err(self.broken(method, &broken)),
         }
     }
 
     /// Why there is no answer.
-    fn unanswered(&self, id: u64, within: Duration) -> Finding {
+    pub(crate) fn unanswered(&self, id: u64, within: Duration) -> Finding {
         let method = self.ear.request(id).map_or("the request", |asked| asked.method()).to_owned();
+        if self.ended.is_none() && self.ear.answered_another(id) {
+            let said = format!("no answer to {method} with its id, {id}: what came has another one");
+            return self.fault(said).fix("answer with the id of the request, as it came, its type included");
+        }
         let why = match (self.ended, &self.stdout, &self.stdin) {
             (Some(status), _, _) => format!("it ended ({status}) instead of answering {method}"),
             (None, None, _) => format!("it closed its stdout and lives on: {method} can never be answered"),
@@ -198,6 +203,16 @@ impl Session {
         self.fault(why)
     }
 
+    /// A failure about an answer that is none, with what to do about that.
+    pub(crate) fn broken(&self, method: &str, broken: &Broken) -> Finding {
+        self.fault(format!("the answer to {method} is broken: {broken}")).fix(broken.fix)
+    }
+
+    /// Whether both of its pipes are open, and it reads what is sent.
+    pub(crate) fn listens(&self) -> bool {
+        self.stdin.is_some() && self.stdout.is_some() && self.outgoing.is_empty()
+    }
+
     /// A failure with the latest lines of this conversation.
     pub(crate) fn fault(&self, what: impl Into<String>) -> Finding {
         Finding::failure(what).with(self.evidence())
@@ -207,8 +222,8 @@ impl Session {
     pub(crate) fn evidence(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.ear.transcript.lines().collect();
         let tail = String::from_utf8_lossy(&self.stderr_tail);
-        let last = tail.lines().rfind(|line| !line.trim().is_empty());
-        lines.extend(last.map(|line| format!("stderr: {}", clipped(line.as_bytes()))));
+        let tail: Vec<String> = tail.lines().map(str::to_owned).collect();
+        lines.extend(telling(&tail).map(|line| format!("stderr: {}", clipped(line.as_bytes()))));
         lines
     }
 
@@ -317,7 +332,7 @@ impl Session {
 
     /// The process has ended: takes what is left in its pipes, and looks at what it left behind.
     async fn settle(&mut self) {
-        if let Some(stdout) = self.stdout.take() {
+        if let Some(mut stdout) = self.stdout.take() {
             while stdout.try_read_buf(self.decoder.room()).is_ok_and(|count| count > 0) {
                 self.ear.take_frames(&mut self.decoder);
             }
@@ -339,6 +354,7 @@ impl Session {
         self.note_what_is_left().await;
         // Where the system has no status for it, there is nobody else to ask.
         self.ended = self.process.reap().ok().map(|ended| ended.status).or(Some(ExitStatus::default()));
+        self.ear.hear_the_end();
         if let Some(status) = self.ended {
             self.ear.transcript.note(format!("(it ended: {status})"));
         }

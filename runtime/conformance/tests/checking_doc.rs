@@ -29,16 +29,29 @@ plugd check ./greet.py --strict --junit out.xml warnings fail, too; a report for
 ```
 
 - **Nothing is called without `--call`.** With it, what is declared `read_only` and not `long_running` is called
-  with the examples, defaults and choices of its own `input_schema`. Operations that are named after `--call=` are called
-  whatever they declare, and as often as it takes: name none that must not run twice.
+  with the examples, defaults and choices of its own `input_schema`, those within objects and lists included. Operations
+  that are named after `--call=` are called whatever they declare, and as often as it takes: name none that must not run twice.
 - What is about calls as such uses an operation that nobody declares, which runs nothing, until one of those that
   may be called has answered.
 - `init` gets the `config` of its `plugin.toml`, and where there is none and its `config_schema` asks for some, one made of
   the examples there. Each process gets a `data_dir` of its own, which is removed in the end.
 - Scenarios run beside each other, up to four, each with a process of its own or one that the scenario before has
   done with; what measures runs alone. No process is left, also where it is interrupted (exit code 130).
-- Exit code 6 where a scenario fails, or something that is declared cannot be called; with `--strict` also where one
-  warns. `--output json` has the whole report ([its form](output.schema.json)).
+- **What counts.** Exit code 6 where a scenario fails, something that is declared cannot be called, or a call with its own
+  examples fails; with `--strict` also where one warns. The report for people, `--output json` (its `ok`, in
+  [this form](output.schema.json)), JUnit and the exit code say the same:
+
+  | a call with its own examples ends with | |
+  |---|---|
+  | data | passes |
+  | an error in its own words (codes 1, 3, 4 and others that are not below) | warns: an example should work wherever it is tried |
+  | error 2: the handler raised what it did not mean to | fails |
+  | -32601 although it is declared, -32800 although nobody cancelled it | fails |
+  | no answer, a broken one, a crash, examples that do not fit their own `input_schema` | fails |
+  | an error, once it asked a person or a plugin that is not here | is not counted |
+
+- **What it requires** and is not given with it is no fault: that plugin is named, operations that call it are not tried, and
+  the rest is. `plugd check ./a ./b` has both. A scenario that saw nothing of what it looks at is skipped, never passed.
 - A plugin that is named by its name in the configuration is not tried so: it runs already, or may hold what no
   second process can have. Name its path.
 

@@ -155,7 +155,8 @@ impl<'a> Found<'a, '_> {
             return;
         }
         let expected = match (unknown.known.as_slice(), unknown.patterns.as_slice()) {
-            ([], []) => "no key of this name".to_owned(),
+            ([], []) if unknown.parent.is_empty() => "no arguments: none are taken".to_owned(),
+            ([], []) => "no keys: there are none".to_owned(),
             (known, []) => format!("only the keys {}", known.join(", ")),
             ([], patterns) => format!("only keys matching {}", patterns.join(" or ")),
             (known, patterns) => {

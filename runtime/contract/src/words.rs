@@ -279,7 +279,12 @@ impl<'a> Facts<'a> {
                 names.push(name);
             }
         }
-        if names.is_empty() { String::new() } else { format!(" with {}", names.join(", ")) }
+        if !names.is_empty() {
+            return format!(" with {}", names.join(", "));
+        }
+        let declared = self.all("properties").filter_map(|(_, members)| members.as_object());
+        let any: Vec<&str> = declared.flat_map(Map::keys).map(String::as_str).take(LISTED_MAX).collect();
+        if any.is_empty() { String::new() } else { format!(" with any of {}", any.join(", ")) }
     }
 
     fn each(&self, document: &Document<'a>, depth: usize) -> String {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use plugd_contract::nearest;
+use plugd_protocol::control::CancelParams;
 use plugd_protocol::error::ErrorKind;
 use plugd_protocol::{CallError, OperationId};
 
@@ -29,6 +30,21 @@ impl Engine {
                 })
             }
         }
+    }
+
+    /// Stops a call that the caller may see; true when it was still running.
+    ///
+    /// # Errors
+    /// 1010 for an unknown caller; 7004 or 7005 for a call of what the caller may not call.
+    pub fn cancel(&self, params: &CancelParams) -> Result<bool, CallError> {
+        let profile = self.profile(params.caller.as_deref())?;
+        let calls = &self.shared().calls;
+        if let Some(profile) = profile.as_deref() {
+            // Of one that has just arrived it is not known yet what it calls.
+            let Some((operation, _)) = calls.behind(&params.call_id) else { return Ok(false) };
+            self.may_see(Some(profile), &operation.to_string())?;
+        }
+        Ok(calls.cancel(&params.call_id))
     }
 
     /// Whether whoever calls may see calls of that operation, and read what they gave: who could make them.

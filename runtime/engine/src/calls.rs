@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use foldhash::fast::RandomState;
 use plugd_protocol::control::{ActiveCall, UnixMillis};
 use plugd_protocol::{CallId, OperationId};
 use tokio::sync::oneshot;
@@ -13,7 +14,10 @@ use crate::asks::Asker;
 ///
 /// The lock is held for one operation on the map and never across an await.
 #[derive(Debug, Default)]
-pub(crate) struct ActiveCalls(Mutex<HashMap<CallId, Entry>>);
+pub(crate) struct ActiveCalls(Mutex<Table>);
+
+/// Ids are our own: nobody can choose them so that they fall together.
+type Table = HashMap<CallId, Entry, RandomState>;
 
 /// A call of which it is not known yet what it calls.
 #[derive(Debug)]
@@ -161,7 +165,7 @@ impl ActiveCalls {
         calls
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut HashMap<CallId, Entry>) -> T) -> T {
+    fn with<T>(&self, act: impl FnOnce(&mut Table) -> T) -> T {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

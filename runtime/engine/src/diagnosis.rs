@@ -10,7 +10,7 @@ use std::time::Instant;
 use plugd_protocol::PluginName;
 use plugd_protocol::control::{ClaimsChanged, Finding, PluginState, Severity, Source};
 use plugd_protocol::manifest::Manifest;
-use plugd_supervisor::driver::{ExitRecord, PluginView, command_line};
+use plugd_supervisor::driver::{ExitRecord, PluginView, command_line, is_program};
 
 use crate::config::PluginConfig;
 use crate::failure::{is, seconds};
@@ -44,7 +44,10 @@ pub(crate) fn diagnose(patient: &Patient<'_>) -> Vec<Finding> {
     let mut findings = vec![patient.of_state(state)];
     // Where it does not run the reason is known, and it is mostly the same.
     if findings.iter().all(|finding| finding.severity == Severity::Ok) && patient.plugin.enabled {
-        findings.extend(patient.amiss());
+        let amiss = patient.amiss();
+        // Whether it can run is said once: that nothing runs it now is no good news beside that it cannot.
+        findings.retain(|_| amiss.iter().all(|finding| finding.severity != Severity::Problem));
+        findings.extend(amiss);
     }
     findings.extend(patient.unfinished());
     findings.extend(patient.misnamed());
@@ -103,7 +106,7 @@ impl Patient<'_> {
             Finding { hint, ..self.finding(severity, format!("{name} {}{again}", told(state, reason))) };
         if severity != Severity::Ok {
             finding.details = self.chain();
-            finding.details.extend(self.last_words());
+            finding.details.extend(self.last_words(state));
         }
         finding
     }
@@ -137,9 +140,11 @@ impl Patient<'_> {
         chain
     }
 
-    /// How its last run ended and what it said.
-    fn last_words(&self) -> Vec<String> {
-        self.view().and_then(|view| view.exits.last()).map(words_of).unwrap_or_default()
+    /// How its last run ended and what it said; of one that was stopped there is nothing to tell.
+    fn last_words(&self, state: PluginState) -> Vec<String> {
+        let last = self.view().and_then(|view| view.exits.last());
+        let gave_up = matches!(state, PluginState::Disabled | PluginState::Failed | PluginState::Backoff);
+        last.filter(|exit| gave_up || !exit.by_plugd).map(words_of).unwrap_or_default()
     }
 
     /// What its files say is wrong, where it does not know yet or runs on as it was.
@@ -147,7 +152,7 @@ impl Patient<'_> {
         let name = &self.plugin.name;
         let view = self.view();
         let required = view.and_then(|view| view.view.restart_required.as_ref());
-        let runs = view.is_some_and(|view| view.view.pid.is_some());
+        let runs = view.is_some_and(|view| view.view.accepts_calls);
         let finding = |problem: &String| {
             let (severity, what) = match runs {
                 true => (Severity::Warning, "would not start again"),
@@ -285,7 +290,10 @@ impl Patient<'_> {
             };
         };
         if metadata.is_file() && metadata.permissions().mode() & 0o111 == 0 {
-            return format!("`chmod +x {program}`");
+            return match is_program(&self.plugin.program) {
+                true => format!("`chmod +x {program}`"),
+                false => format!("name the interpreter of {program} before it in `command`"),
+            };
         }
         if let Some(interpreter) = missing_interpreter(&self.plugin.program) {
             return format!("install {interpreter}, or mend the first line of {program}");
@@ -308,11 +316,12 @@ impl Patient<'_> {
     }
 }
 
-/// How a run ended, and its last words.
+/// How a run ended, unless that was plugd's doing, and its last words.
 fn words_of(exit: &ExitRecord) -> Vec<String> {
     let report = exit.report();
     let oom = if report.oom { ", out of memory" } else { "" };
-    let mut lines = vec![format!("run {} ended: {}{oom}", report.generation, report.text)];
+    let ended = (!exit.by_plugd).then(|| format!("run {} ended: {}{oom}", report.generation, report.text));
+    let mut lines: Vec<String> = ended.into_iter().collect();
     lines.extend(report.stderr_tail.iter().map(|line| format!("stderr: {line}")));
     lines
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use plugd_protocol::control::{ClaimsChanged, DoctorReport, Finding, Severity, StatusParams};
 use plugd_protocol::{CallError, PluginName};
-use plugd_store::Store;
+use plugd_store::{Health, Store};
 use plugd_supervisor::driver::PluginView;
 use plugd_supervisor::launcher;
 
@@ -17,7 +17,7 @@ use crate::config::{Broken, Config, ConfigError, PluginConfig};
 use crate::diagnosis::{Patient, diagnose};
 use crate::engine::{Engine, Opening};
 use crate::manifests;
-use crate::outcome::Recording;
+use crate::outcome::{Recording, set_aside};
 use crate::registry::Snapshot;
 
 /// With less than this, logs and caches soon cannot be written.
@@ -274,48 +274,7 @@ fn recording(recording: &Recording, config: &Config) -> Vec<Finding> {
         None => findings.push(ok("calls are recorded")),
     }
     let health = recording.store().map(Store::health);
-    if let Some(aside) = health.as_ref().and_then(|health| health.moved_aside.as_ref()) {
-        let message = format!(
-            "the record could not be read ({}) and was set aside; a new one was begun: keys and tokens of before are unknown now",
-            aside.reason
-        );
-        findings.push(Finding {
-            hint: Some(
-                "a call that was made with a key before would run again: look first whether it has been done; what is in the old file can be looked at with sqlite3, or the file removed"
-                    .to_owned(),
-            ),
-            details: vec![aside.to.display().to_string()],
-            ..about(Severity::Warning, message)
-        });
-    }
-    let before = health.as_ref().filter(|health| health.moved_aside.is_none());
-    if let Some(file) = before.and_then(|health| health.set_aside_before.as_ref()) {
-        findings.push(Finding {
-            hint: Some(
-                "a call that was made with a key before would run again: look first whether it has been done; remove the file when that is settled, and this is not said any more"
-                    .to_owned(),
-            ),
-            details: vec![file.display().to_string()],
-            ..about(
-                Severity::Warning,
-                "an earlier record was damaged and set aside; a new one was begun: keys and tokens of before are unknown now",
-            )
-        });
-    }
-    if let Some(why) = health.as_ref().and_then(|health| health.begun_anew.as_ref()) {
-        findings.push(Finding {
-            hint: Some(
-                "a call that was made with a key before would run again: look first whether it has been done"
-                    .to_owned(),
-            ),
-            ..about(
-                Severity::Warning,
-                format!(
-                    "the record {why}; a new one was begun: calls, keys and tokens of before are unknown now"
-                ),
-            )
-        });
-    }
+    findings.extend(health.as_ref().and_then(lost_record));
     if let Some(dropped) = health.map(|health| health.dropped).filter(|dropped| *dropped > 0) {
         findings.push(about(
             Severity::Warning,
@@ -323,6 +282,26 @@ fn recording(recording: &Recording, config: &Config) -> Vec<Finding> {
         ));
     }
     findings
+}
+
+/// That what was recorded before is gone: once, whatever of it is told, the latest of it.
+fn lost_record(health: &Health) -> Option<Finding> {
+    let mut hint =
+        "a call that was made with a key before would run again: look first whether it has been done"
+            .to_owned();
+    let now = health.moved_aside.as_ref().map(|aside| &aside.to);
+    let became = match (now, &health.begun_anew, &health.set_aside_before) {
+        (Some(file), _, _) | (None, None, Some(file)) => {
+            hint.push_str("; remove that file when this is settled, and it is not said any more");
+            set_aside(file)
+        }
+        (None, Some(why), _) => why.clone(),
+        (None, None, None) => return None,
+    };
+    let message = format!(
+        "the record of calls {became}; a new one was begun: calls, keys and tokens of before are unknown now"
+    );
+    Some(Finding { hint: Some(hint), ..about(Severity::Warning, message) })
 }
 
 /// A finding about plugd itself.

@@ -213,11 +213,6 @@ impl Engine {
         Arc::clone(&self.0.shared.config.borrow())
     }
 
-    /// Stops a call; true when it was still running.
-    pub fn cancel(&self, call_id: &CallId) -> bool {
-        self.0.shared.calls.cancel(call_id)
-    }
-
     /// Stops every call made through a connection: [`Via::connection`](crate::Via::connection).
     ///
     /// Those that were still running are returned; each ends as cancelled where it is awaited.

@@ -267,6 +267,8 @@ fn plugin_error(plugin: &PluginName, error: RpcError) -> CallError {
     if kind == ErrorKind::PluginError {
         if let Some(name) = said.name.filter(|name| well_formed(name)) {
             call_error.name = name;
+            // A failure with a name of its own explains itself: the log has no more than its message.
+            call_error.hint.take_if(|_| call_error.name != kind.name());
         }
         call_error.retryable = said.retryable;
     }

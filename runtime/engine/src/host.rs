@@ -35,6 +35,10 @@ pub(crate) struct EngineHost {
     pub(crate) engine: OnceLock<Weak<crate::engine::Inner>>,
 }
 
+/// Why a spare is none.
+const OTHER_SPARE: &str = "it declares something else than the run that serves, so it cannot take its place: `plugd \
+                           reload NAME` takes up what its program says now";
+
 impl EngineHost {
     /// Registers what the serving run declares, and keeps it for the next start.
     fn take_up(&self, plugin: &PluginName, generation: Generation, declared: &Arc<Registered>) {
@@ -63,6 +67,14 @@ impl EngineHost {
 }
 
 impl EngineHost {
+    /// Whether the run that serves declares the same, in whatever order.
+    fn is_declared_already(&self, plugin: &PluginName, manifest: &RawValue) -> bool {
+        self.shared.registry.snapshot().plugin(plugin).is_some_and(|registered| {
+            registered.written.get() == manifest.get()
+                || pin::digest(&registered.written) == pin::digest(manifest)
+        })
+    }
+
     /// Why a plugin may not declare this, where the configuration pins something else.
     fn not_pinned(&self, plugin: &PluginConfig, manifest: &RawValue) -> Option<String> {
         if pin::allows(plugin, manifest) {
@@ -92,6 +104,8 @@ impl Host for EngineHost {
             Standing::Serving => self.take_up(plugin, generation, &declared),
             // Callers go on with what the run that serves declares.
             Standing::Candidate => {}
+            Standing::Spare if self.is_declared_already(plugin, &declared.written) => {}
+            Standing::Spare => return Err(OTHER_SPARE.to_owned()),
         }
         let configured = config.plugins.get(plugin).and_then(|plugin| plugin.concurrency);
         let features = &declared.manifest.features;
@@ -152,6 +166,11 @@ impl Host for EngineHost {
                 self.shared.outcomes.cache.forget(plugin);
                 ("run.replaced".into(), Some(format!("run {} served until now", from.0)), None, None)
             }
+            RunEvent::TookOver { from } => {
+                ("run.took_over".into(), Some(format!("run {} failed", from.0)), None, None)
+            }
+            RunEvent::SpareReady => ("run.spare_ready".into(), None, None, None),
+            RunEvent::SpareFailed { reason } => ("run.spare_failed".into(), Some(reason), None, None),
             RunEvent::Reconfigured => {
                 self.shared.outcomes.cache.forget(plugin);
                 ("run.reconfigured".into(), None, None, None)

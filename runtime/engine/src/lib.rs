@@ -53,6 +53,6 @@ pub use config::Config;
 pub use engine::{Engine, OpenError, Opening};
 pub use plugd_protocol::control::CallParams;
 pub use plugd_protocol::{CallError, CallResult, Status};
-pub use plugd_supervisor::driver::command_line;
+pub use plugd_supervisor::driver::{command_line, telling};
 pub use plugd_supervisor::launcher;
 pub use spec::run_settings;

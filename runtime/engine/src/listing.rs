@@ -7,8 +7,8 @@ use std::time::{Duration, Instant, SystemTime};
 use plugd_contract::export::plugin_in;
 use plugd_protocol::control::{
     DaemonStatus, DescribeParams, Description, EffectsBacking, ExitReport, Exported, GraphNode, GraphReport,
-    Health, ListParams, ListReport, OperationListing, PluginListing, PluginState, PluginStatus, StartReport,
-    StatusParams, StatusReport, UnixMillis,
+    Health, ListParams, ListReport, OperationListing, PluginListing, PluginState, PluginStatus, SpareStatus,
+    StartReport, StatusParams, StatusReport, UnixMillis,
 };
 use plugd_protocol::error::ErrorKind;
 use plugd_protocol::manifest::{Effects, Manifest};
@@ -24,6 +24,7 @@ use crate::pin;
 use crate::registry::Snapshot;
 use crate::spec::plugin_file;
 use plugd_supervisor::driver::unix_now;
+use plugd_supervisor::machine::SpareView;
 
 impl Engine {
     /// What there is for whoever calls; waits until every plugin was described or cannot be.
@@ -294,7 +295,7 @@ fn listing(
     PluginListing {
         name: plugin.name.clone(),
         state: view.map_or(PluginState::Registered, shown_state),
-        reason: view.and_then(|view| view.reason.clone()),
+        reason: view.and_then(|view| view.reason_for_callers.clone()),
         enabled: plugin.enabled,
         priority: plugin.priority.or_else(|| manifest.and_then(|manifest| manifest.priority)).unwrap_or(0),
         version: manifest.map(|manifest| manifest.version.clone()),
@@ -356,10 +357,21 @@ pub(crate) fn status(
         exits,
         restart_required: view.view.restart_required,
         replacing: view.view.replacing.map(|generation| generation.0),
+        spare: view.view.spare.map(spare),
         enforced: view.enforced,
         not_enforced: view.not_enforced,
         effects,
         claims_changed,
+    }
+}
+
+fn spare(view: SpareView) -> SpareStatus {
+    SpareStatus {
+        generation: view.generation.map(|generation| generation.0),
+        pid: view.pid,
+        ready: view.ready,
+        failure: view.failure,
+        next_start: view.next.map(wall_clock),
     }
 }
 
@@ -390,9 +402,9 @@ pub(crate) fn millis(duration: Duration) -> u64 {
 /// Why the record was begun anew, and where the one before lies.
 fn begun_anew(store: &Store) -> Option<String> {
     let health = store.health();
-    let aside = health.moved_aside.map(|aside| {
-        format!("the one before could not be read ({}) and lies in {}", aside.reason, aside.to.display())
-    });
+    let aside = health
+        .moved_aside
+        .map(|aside| format!("the one before was damaged and lies in {}", aside.to.display()));
     let lost = || Some(format!("the one before {}", health.begun_anew?));
     let before =
         || Some(format!("an earlier one was damaged and lies in {}", health.set_aside_before?.display()));

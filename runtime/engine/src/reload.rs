@@ -6,7 +6,7 @@ use std::sync::Arc;
 use plugd_protocol::control::{ClaimsChanged, Event, PluginState, PluginsParams, ReloadParams, ReloadReport};
 use plugd_protocol::error::{ErrorKind, MESSAGE_MAX_CHARS, clip};
 use plugd_protocol::{CallError, PluginName};
-use plugd_supervisor::driver::{PluginSpec, PluginView};
+use plugd_supervisor::driver::{ExitRecord, PluginSpec, PluginView};
 use plugd_supervisor::machine::OnChange;
 use tokio::sync::MutexGuard;
 
@@ -63,7 +63,7 @@ impl Engine {
             Some(_) if manual => report.restart_required.push(plugin.clone()),
             Some(required) => return Err(not_replaced(&view, &required.reason)),
             None => {
-                if let Some(error) = failure::not_up(&view) {
+                if let Some(error) = failure::not_up(&view).or_else(|| self.would_not_start(&view)) {
                     return Err(error);
                 }
                 report.changed.push(plugin.clone());
@@ -96,6 +96,19 @@ impl Engine {
             .map_err(|error| CallError::new(ErrorKind::Internal, error.to_string()))?
             .map_err(|error| self.refused(error))?;
         self.take_over(config, applied).await
+    }
+
+    /// The error for a plugin that was taken up anew and could not be started as things are now.
+    fn would_not_start(&self, view: &PluginView) -> Option<CallError> {
+        let known = check::problems(&self.config(), &self.shared().registry.snapshot());
+        let told: Vec<String> =
+            known.into_iter().filter(|(name, _)| *name == view.name).map(|(_, problem)| problem).collect();
+        if told.is_empty() {
+            return None;
+        }
+        let message = format!("{} {}", view.name, hopeless(view, &told.join("; "))?);
+        let kind = if view.view.accepts_calls { ErrorKind::NotReplaced } else { ErrorKind::Disabled };
+        Some(CallError::new(kind, message).hint(format!("mend it, then `plugd reload {}`", view.name)))
     }
 
     /// Applies another configuration as a difference, as [`Engine::reload`] does that of its file.
@@ -259,10 +272,9 @@ impl Serving {
         self.views.iter().any(|view| view.name == *plugin && view.view.accepts_calls)
     }
 
-    /// What of these problems is new about plugins that served.
+    /// What of these problems is new.
     fn new_problems(&self, now: Vec<(PluginName, String)>) -> BTreeMap<PluginName, String> {
-        let is_new = |found: &(PluginName, String)| !self.problems.contains(found) && self.served(&found.0);
-        now.into_iter().filter(is_new).collect()
+        now.into_iter().filter(|found| !self.problems.contains(found)).collect()
     }
 
     /// Those that served and are down, though nobody said that they are not to be used.
@@ -292,9 +304,19 @@ fn failed(
         // One that is lazy may wait for what it requires to be configured.
         let waits = view.view.state == PluginState::Blocked && plugin.start == config::StartMode::Lazy;
         let is_down = down(view).filter(|_| taken_up && !waits);
-        is_down.or_else(|| Some(format!("it goes on, and would not start again: {}", problems.get(name)?)))
+        is_down.or_else(|| Some(format!("it {}", hopeless(view, problems.get(name)?)?)))
     };
     views.iter().filter_map(|view| Some((view.name.clone(), why(view)?))).collect()
+}
+
+/// What a problem that was found without a start means for a plugin; `None` while it waits for others anyway.
+fn hopeless(view: &PluginView, problem: &str) -> Option<String> {
+    // A process that only was to describe itself serves nobody.
+    match (view.view.accepts_calls, view.view.state) {
+        (true, _) => Some(format!("goes on, and would not start again: {problem}")),
+        (false, PluginState::Blocked) => None,
+        (false, _) => Some(format!("cannot run: {problem}")),
+    }
 }
 
 /// How a plugin is that is not there for callers, and why.
@@ -319,8 +341,7 @@ fn down(view: &PluginView) -> Option<String> {
 fn not_replaced(view: &PluginView, reason: &str) -> CallError {
     let name = &view.name;
     let newer = view.exits.last().filter(|exit| exit.generation > view.view.generation);
-    let last_words = newer.and_then(|exit| exit.stderr_tail.last());
-    let last_words = last_words.map(|line| format!("; last line on stderr: {line}")).unwrap_or_default();
+    let last_words = newer.map(ExitRecord::last_words).unwrap_or_default();
     let message = format!("{name} goes on as it was: {reason}{last_words}");
     CallError::new(ErrorKind::NotReplaced, message).hint(format!(
         "mend it, then `plugd reload {name}`; `plugd status {name}` shows what is not in use yet"

@@ -48,6 +48,7 @@ fn plugin_spec(
         priority: plugin.priority,
         requires: plugin.requires.clone(),
         declared: known.get(&plugin.name).cloned(),
+        spare: plugin.spare,
         restart: plugin.restart.clone(),
         clocks: clocks(&plugin.limits),
         on_change: match plugin.on_change {
@@ -83,6 +84,7 @@ fn settings_of(
             rlimits: plugin.rlimits,
             cgroup: plugin.cgroup,
             sandbox: plugin.sandbox,
+            stdio: plugin.stdio,
             build: plugin.dev.build.clone(),
         },
         secret_env: secret_variables(plugin, environment).map(|(name, _)| name).collect(),
@@ -159,7 +161,7 @@ fn facets(plugin: &PluginConfig, settings: &RunSettings) -> BTreeMap<String, u64
         secret_env: _,
         live: _,
     } = settings;
-    let Launch { program, args, cwd, env, rlimits, cgroup, sandbox, build: _ } = launch;
+    let Launch { program, args, cwd, env, rlimits, cgroup, sandbox, stdio, build: _ } = launch;
     let manifest = plugin.manifest.as_ref().map(ToString::to_string);
     let mut facets = BTreeMap::from([
         ("command", hash(&(program, args))),
@@ -172,6 +174,7 @@ fn facets(plugin: &PluginConfig, settings: &RunSettings) -> BTreeMap<String, u64
         ("rlimits", hash(&format!("{rlimits:?}"))),
         ("cgroup", hash(&format!("{cgroup:?}"))),
         ("sandbox", hash(sandbox)),
+        ("stdio", hash(stdio)),
         ("concurrency", hash(&plugin.concurrency)),
         ("manifest", hash(&manifest)),
         ("manifest_sha256", hash(&plugin.manifest_sha256)),
@@ -307,6 +310,8 @@ mod tests {
             (&plain, "rlimits = { open_files = 9 }\ncgroup = { pids_max = 9 }\n", &["cgroup", "rlimits"]),
             (&plain, "sandbox = \"read_only\"\n", &["sandbox"]),
             (&plain, "sandbox = \"none\"\n", &[]),
+            (&plain, "stdio = \"socketpair\"\n", &["stdio"]),
+            (&plain, "stdio = \"pipes\"\n", &[]),
             (&plain, &pin, &["manifest_sha256"]),
             (&plain, "manifest = { version = \"1.0.0\", operations = [] }\n", &["manifest"]),
         ];
@@ -321,7 +326,7 @@ mod tests {
         let plain = world.spec(PLUGIN);
         let policy = "timeout = \"1s\"\nqueue_length = 3\ncancel_grace = \"9s\"\nidle_timeout = \"9m\"\n\
             start = \"eager\"\npriority = 3\nrestart = \"never\"\nrequires = { q = \"*\" }\nterm_timeout = \"9s\"\n\
-            on_change = \"manual\"\nping_misses = 9\nlog_size = 99\nenabled = false\n";
+            on_change = \"manual\"\nspares = 0\nping_misses = 9\nlog_size = 99\nenabled = false\n";
         let after = format!("{PLUGIN}{policy}");
         assert_eq!(world.changed(&plain, &after), Vec::<String>::new());
         assert_ne!(plain, world.spec(&after), "it is a change all the same");

@@ -152,7 +152,7 @@ impl Standing {
         let view = self.views.get(plugin)?;
         let state = shown_state(view);
         down(state)?;
-        let reason = match &view.reason {
+        let reason = match &view.reason_for_callers {
             // Such as: disabled in plugd.toml.
             Some(reason) if reason.starts_with(word(state)) => format!("{plugin} is {reason}"),
             Some(reason) => format!("{plugin} is {}: {reason}", word(state)),

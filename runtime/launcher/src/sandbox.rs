@@ -4,11 +4,13 @@
 //! right to change files and allows none, so reading and executing stay as they are.
 
 use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
 
 use landlock::{
     ABI, AccessFs, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd, RestrictSelf, Ruleset,
     RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus,
 };
+use rustix::fs::{Access, access};
 use serde::{Deserialize, Serialize};
 
 /// The first that knows truncation; before it a file could be emptied.
@@ -31,17 +33,46 @@ pub enum Sandbox {
     ReadOnly,
 }
 
-/// How a refused write reads in the words of C, Python, Node, Go, Java and shells, in lower case.
-const REFUSED: [&str; 6] =
-    ["permission denied", "not permitted", "eacces", "eperm", "read-only file system", "erofs"];
+/// How a refused write reads in the words of C, Python, Node, Go, Java, shells and SQLite, in lower case.
+///
+/// Landlock refuses with `EACCES` and nothing else: `EPERM` and `EROFS` have other causes.
+const REFUSED: [&str; 3] = ["permission denied", "eacces", "readonly database"];
+
+/// What else is refused in the same words, and never by the sandbox: to log in, to connect, to start a
+/// program, to read a folder, to change a mode or an owner.
+const NO_WRITE: [&str; 17] = [
+    "publickey",
+    "password",
+    "connect",
+    "connecting",
+    "connection",
+    "socket",
+    "listen",
+    "bind",
+    "port",
+    "spawn",
+    "exec",
+    "execve",
+    "scandir",
+    "opendir",
+    "kill",
+    "chmod",
+    "chown",
+];
 
 impl Sandbox {
     /// Whether what failed with these words may well have failed because of it.
+    ///
+    /// What its user may not write to anyway, the sandbox is not the reason for.
     pub fn may_have_refused(self, message: &str) -> bool {
-        let message = message.to_lowercase();
+        let said = message.to_lowercase();
         match self {
             Sandbox::None => false,
-            Sandbox::ReadOnly => REFUSED.iter().any(|words| message.contains(words)),
+            Sandbox::ReadOnly => {
+                REFUSED.iter().any(|words| said.contains(words))
+                    && !words_in(&said).any(|word| NO_WRITE.contains(&word))
+                    && !paths_in(message).any(is_refused_anyway)
+            }
         }
     }
 
@@ -51,6 +82,27 @@ impl Sandbox {
             Sandbox::None => "none",
             Sandbox::ReadOnly => "read_only",
         }
+    }
+}
+
+/// The words of a message, outside of paths.
+fn words_in(message: &str) -> impl Iterator<Item = &str> {
+    let words = message.split_whitespace().filter(|word| !word.contains('/'));
+    words.flat_map(|word| word.split(|letter: char| !letter.is_alphanumeric()))
+}
+
+/// The absolute paths in a message, bare or quoted.
+fn paths_in(message: &str) -> impl Iterator<Item = &Path> {
+    let parts = message.split(|letter: char| letter.is_whitespace() || "'\"`()<>,;".contains(letter));
+    parts.map(|part| part.trim_end_matches([':', '.'])).filter(|part| part.starts_with('/')).map(Path::new)
+}
+
+/// Whether this user may not write to a file, or make it where it is not there; the plugin's user is the same.
+fn is_refused_anyway(path: &Path) -> bool {
+    let may_write = |path: &Path| access(path, Access::WRITE_OK).is_ok();
+    match path.symlink_metadata() {
+        Ok(_) => !may_write(path),
+        Err(_) => path.parent().is_some_and(|folder| folder.is_dir() && !may_write(folder)),
     }
 }
 
@@ -105,9 +157,47 @@ fn lack(status: LandlockStatus) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use landlock::Access;
 
     use super::*;
+
+    #[test]
+    fn only_a_refused_write_is_laid_to_the_sandbox() {
+        let folder = std::env::temp_dir();
+        let there = folder.display();
+        let may = |message: &str| Sandbox::ReadOnly.may_have_refused(message);
+        for message in [
+            "Permission denied",
+            &format!("[Errno 13] Permission denied: '{there}/new'"),
+            &format!("EACCES: permission denied, mkdir '{there}/exec/kill'"),
+            &format!("open {there}: permission denied"),
+            "attempt to write a readonly database",
+        ] {
+            assert!(may(message), "{message}");
+            assert!(!Sandbox::None.may_have_refused(message), "{message}");
+        }
+        for message in [
+            "git@example.org: Permission denied (publickey).",
+            &format!("connect EACCES {there}/docker.sock"),
+            "spawn ./tool EACCES",
+            "[Errno 1] Operation not permitted",
+            "EROFS: read-only file system, open '/mnt/cd/new'",
+            "No such file",
+        ] {
+            assert!(!may(message), "{message}");
+        }
+        // What may not be written to without a sandbox either is another matter; root may write to everything.
+        let file = folder.join(format!("plugd-refused-{}", std::process::id()));
+        std::fs::write(&file, "").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o400)).unwrap();
+        let may_be = may(&format!("Permission denied: '{}'", file.display()));
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(may_be, rustix::process::geteuid().is_root());
+        let paths: Vec<&Path> = paths_in("cp: cannot create '/a/b': denied, open(/c) /d: no").collect();
+        assert_eq!(paths, ["/a/b", "/c", "/d"].map(Path::new));
+    }
 
     #[test]
     fn what_a_kernel_lacks_is_named() {

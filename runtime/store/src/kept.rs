@@ -6,9 +6,9 @@ use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::value::RawValue;
 
 use crate::error::StoreError;
+use crate::line::Line;
 use crate::packed::{Id, count, number};
 use crate::retention::RESULTS_KEPT;
-use crate::row::{Called, Row};
 use crate::store::{Commit, Store};
 use crate::writer::Place;
 
@@ -63,7 +63,7 @@ impl Store {
     pub async fn keep_result(&self, id: &CallId, operation: &str, data: &RawValue) -> Result<(), StoreError> {
         let (id, operation, data) = (id.clone(), operation.to_owned(), data.to_owned());
         self.write(Commit::Written, data.get().len(), move |place| {
-            keep_as(place, Purpose::Result, &id, &operation, data.get())
+            keep_as(place, Purpose::Result, id.as_str(), &operation, data.get())
         })
         .await
     }
@@ -94,23 +94,21 @@ impl Store {
 }
 
 /// Keeps data that came with a row.
-pub(crate) fn keep_beside(place: &Place<'_>, row: &Row) -> rusqlite::Result<()> {
-    match (&row.whole, &row.called) {
-        (Some(data), Called::Operation(operation)) => {
-            keep_as(place, Purpose::Data, &row.call_id, &operation.to_string(), data)
-        }
-        (Some(_), Called::Unknown(_)) | (None, _) => Ok(()),
+pub(crate) fn keep_beside(place: &Place<'_>, line: &Line<'_>) -> rusqlite::Result<()> {
+    match (&line.whole, line.operation_id()) {
+        (Some(data), Some(operation)) => keep_as(place, Purpose::Data, &line.call_id, &operation, data),
+        (Some(_), None) | (None, _) => Ok(()),
     }
 }
 
 fn keep_as(
     place: &Place<'_>,
     purpose: Purpose,
-    id: &CallId,
+    id: &str,
     operation: &str,
     data: &str,
 ) -> rusqlite::Result<()> {
-    let call = Id::of(id.as_str());
+    let call = Id::of(id);
     forget_result(place.connection, &call)?;
     let kept = keep(place, purpose, later(place.now, RESULTS_KEPT), data)?;
     place

@@ -5,23 +5,23 @@
 //! here stays right while others write to the same file.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use plugd_protocol::{OperationId, Status};
+use plugd_protocol::Status;
 use rusqlite::{Connection, OptionalExtension, params};
 
+use crate::line::Line;
 use crate::packed::{of_word, word};
-use crate::row::{Called, Row};
 
 /// The numbers that are known already.
 #[derive(Default)]
 pub(crate) struct Kinds {
-    by_operation: HashMap<OperationId, Vec<Known>>,
+    /// By the plugin and its operation.
+    by_operation: HashMap<Box<str>, HashMap<Box<str>, Vec<Known>>>,
     of_nothing: Vec<Known>,
 }
 
 struct Known {
-    caller: Option<Arc<str>>,
+    caller: Option<Box<str>>,
     status: Status,
     number: i64,
 }
@@ -38,24 +38,29 @@ pub(crate) struct Kind {
 
 impl Kinds {
     /// The number of a row's kind; a new kind is written down.
-    pub(crate) fn number(&mut self, connection: &Connection, row: &Row) -> rusqlite::Result<i64> {
-        let known = match &row.called {
-            Called::Operation(id) => self.by_operation.get(id).map(Vec::as_slice).unwrap_or_default(),
-            Called::Unknown(_) => &self.of_nothing,
+    pub(crate) fn number(&mut self, connection: &Connection, line: &Line<'_>) -> rusqlite::Result<i64> {
+        let known = match &line.operation {
+            Some((plugin, name)) => self
+                .by_operation
+                .get(&**plugin)
+                .and_then(|of_plugin| of_plugin.get(&**name))
+                .map(Vec::as_slice),
+            None => Some(&*self.of_nothing),
         };
-        let same = |known: &&Known| known.status == row.status && known.caller == row.caller;
-        if let Some(known) = known.iter().find(same) {
+        let caller = line.caller.as_deref();
+        let same = |known: &&Known| known.status == line.status && known.caller.as_deref() == caller;
+        if let Some(known) = known.unwrap_or_default().iter().find(same) {
             return Ok(known.number);
         }
-        let name = match &row.called {
-            Called::Operation(id) => id.to_string(),
-            Called::Unknown(_) => String::new(),
-        };
-        let number = number_in(connection, &name, row.caller.as_deref().unwrap_or_default(), row.status)?;
-        let known = Known { caller: row.caller.clone(), status: row.status, number };
-        match &row.called {
-            Called::Operation(id) => self.by_operation.entry(id.clone()).or_default().push(known),
-            Called::Unknown(_) => self.of_nothing.push(known),
+        let operation = line.operation_id().unwrap_or_default();
+        let number = number_in(connection, &operation, caller.unwrap_or_default(), line.status)?;
+        let known = Known { caller: caller.map(Into::into), status: line.status, number };
+        match &line.operation {
+            Some((plugin, name)) => {
+                let of_plugin = self.by_operation.entry((**plugin).into()).or_default();
+                of_plugin.entry((**name).into()).or_default().push(known);
+            }
+            None => self.of_nothing.push(known),
         }
         Ok(number)
     }

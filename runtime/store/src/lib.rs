@@ -18,6 +18,7 @@ mod jobs;
 mod kept;
 mod keys;
 mod kinds;
+mod line;
 mod migrations;
 mod owners;
 mod packed;

@@ -3,6 +3,7 @@
 use plugd_protocol::CallId;
 use plugd_protocol::control::{Stage, StageTime, UnixMillis};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::from_value;
 use uuid::{Uuid, Version};
@@ -105,7 +106,7 @@ impl FromSql for TraceText {
 /// The number follows from the id, so an id is found without an index of ids; and rows lie in the
 /// order in which calls arrived. Two calls may have the same number, though hardly ever: the later
 /// one then takes the next that is free.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CallNumber {
     pub(crate) number: i64,
     pub(crate) id: [u8; 16],

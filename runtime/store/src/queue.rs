@@ -2,36 +2,53 @@
 //!
 //! What it holds is bounded in bytes, and a row counts at least a kilobyte. The thread is woken for
 //! the first entry and then when a batch is full, when somebody waits for the disk, or after a
-//! while: a row costs no wake-up of its own. The lock is held to append, and to take all.
+//! while: a row costs no wake-up of its own. The lock is held to append a row's bytes, and to take
+//! all.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
 
-use crate::row::Row;
+use crate::line::Line;
 use crate::writer::Act;
 
 /// The queue holds so much; beyond that, whoever has more must wait or go without.
 pub(crate) const QUEUE_BYTES: usize = 16 * 1024 * 1024;
 
-/// So many entries make a batch; a transaction has no more.
-pub(crate) const BATCH_ENTRIES: usize = 512;
+/// So many rows make a batch; a transaction has no more. Pages of indices are written once for each
+/// transaction that touches them, so with 512 they are most of what is written.
+pub(crate) const BATCH_ROWS: usize = 2048;
 
 /// A row waits no longer than this for others to be written with it.
 const BATCH_WINDOW: Duration = Duration::from_millis(50);
 
-/// Something to be written.
-pub(crate) struct Entry {
+/// What waits to be written.
+#[derive(Default)]
+pub(crate) struct Load {
+    /// Rows, as [`Line`]s one after the other.
+    pub(crate) lines: Vec<u8>,
+    /// How many.
+    pub(crate) rows: usize,
+    /// What somebody waits for; it comes after the rows.
+    pub(crate) acts: Vec<Box<dyn Act>>,
     /// How much of the queue it takes.
-    pub(crate) bytes: usize,
-    pub(crate) item: Item,
+    pub(crate) room: usize,
 }
 
-pub(crate) enum Item {
-    Row(Box<Row>),
-    /// Somebody waits for it.
-    Act(Box<dyn Act>),
+impl Load {
+    fn is_empty(&self) -> bool {
+        self.rows == 0 && self.acts.is_empty()
+    }
+
+    /// Forgets what was written; room for twice as much stays.
+    pub(crate) fn clear(&mut self) {
+        let used = self.lines.len();
+        self.lines.clear();
+        self.lines.shrink_to(2 * used);
+        (self.rows, self.room) = (0, 0);
+        self.acts.clear();
+    }
 }
 
 /// What the writing thread is to do next.
@@ -55,7 +72,7 @@ pub(crate) struct Queue {
 
 #[derive(Default)]
 struct Waiting {
-    entries: Vec<Entry>,
+    load: Load,
     urgent: bool,
     closing: bool,
     ended: bool,
@@ -95,39 +112,55 @@ impl Queue {
         self.room.add_permits(bytes);
     }
 
-    /// Appends what has room; it comes back where the queue is closed.
-    pub(crate) fn push(&self, entry: Entry) -> Result<(), Entry> {
-        let urgent = matches!(entry.item, Item::Act(_));
+    /// Appends a row that has room; false where the queue is closed.
+    pub(crate) fn push_row(&self, line: &Line<'_>, bytes: usize) -> bool {
+        self.push(bytes, false, |load| {
+            let written = line.append_to(&mut load.lines).is_ok();
+            load.rows += usize::from(written);
+            written
+        })
+    }
+
+    /// Appends what somebody waits for and has room; false where the queue is closed.
+    pub(crate) fn push_act(&self, act: Box<dyn Act>, bytes: usize) -> bool {
+        self.push(bytes, true, |load| {
+            load.acts.push(act);
+            true
+        })
+    }
+
+    fn push(&self, bytes: usize, urgent: bool, append: impl FnOnce(&mut Load) -> bool) -> bool {
         let mut waiting = self.lock();
-        if waiting.closing || waiting.ended {
+        let was_empty = waiting.load.is_empty();
+        if waiting.closing || waiting.ended || !append(&mut waiting.load) {
             drop(waiting);
-            self.free(entry.bytes);
-            return Err(entry);
+            self.free(bytes);
+            return false;
         }
-        waiting.entries.push(entry);
+        waiting.load.room += bytes;
         waiting.urgent |= urgent;
-        let count = waiting.entries.len();
+        let full = waiting.load.rows == BATCH_ROWS;
         drop(waiting);
-        if urgent || count == 1 || count == BATCH_ENTRIES {
+        if urgent || was_empty || full {
             self.filled.notify_one();
         }
-        Ok(())
+        true
     }
 
     /// Takes all that waits, as soon as it is a batch; for the one thread that writes.
-    pub(crate) fn next(&self, into: &mut Vec<Entry>, wake_at: Instant) -> Turn {
+    pub(crate) fn next(&self, into: &mut Load, wake_at: Instant) -> Turn {
         let mut waiting = self.lock();
-        while waiting.entries.is_empty() && !waiting.closing {
+        while waiting.load.is_empty() && !waiting.closing {
             let Some(left) = left_until(wake_at) else { return Turn::Idle };
             waiting = wait(&self.filled, waiting, left);
         }
         let until = Instant::now() + BATCH_WINDOW;
-        while !waiting.urgent && !waiting.closing && waiting.entries.len() < BATCH_ENTRIES {
+        while !waiting.urgent && !waiting.closing && waiting.load.rows < BATCH_ROWS {
             let Some(left) = left_until(until) else { break };
             waiting = wait(&self.filled, waiting, left);
         }
         waiting.urgent = false;
-        std::mem::swap(&mut waiting.entries, into);
+        std::mem::swap(&mut waiting.load, into);
         if into.is_empty() && waiting.closing { Turn::End } else { Turn::Batch }
     }
 
@@ -143,7 +176,7 @@ impl Queue {
         let mut waiting = self.lock();
         waiting.closing = true;
         waiting.ended = true;
-        waiting.entries.clear();
+        waiting.load = Load::default();
         drop(waiting);
         self.room.close();
         self.ended.notify_all();
@@ -184,11 +217,11 @@ mod tests {
     use plugd_protocol::{CallId, Status};
 
     use super::*;
-    use crate::row::Called;
+    use crate::row::{Called, Row};
 
-    fn entry(bytes: usize) -> Entry {
+    fn push(queue: &Queue) -> bool {
         let row = Row::new(CallId::new("c"), UnixMillis(1), Called::Unknown("x".into()), Status::Ok);
-        Entry { bytes, item: Item::Row(Box::new(row)) }
+        queue.push_row(&Line::of(&row), 0)
     }
 
     #[test]
@@ -202,12 +235,12 @@ mod tests {
     #[test]
     fn what_was_queued_before_the_end_is_still_taken() {
         let queue = Queue::new();
-        assert!(queue.push(entry(0)).is_ok());
+        assert!(push(&queue));
         queue.close();
-        assert!(queue.push(entry(0)).is_err());
-        let (mut taken, now) = (Vec::new(), Instant::now());
+        assert!(!push(&queue));
+        let (mut taken, now) = (Load::default(), Instant::now());
         assert!(matches!(queue.next(&mut taken, now), Turn::Batch));
-        assert_eq!(taken.len(), 1);
+        assert_eq!((taken.rows, taken.acts.len()), (1, 0));
         taken.clear();
         assert!(matches!(queue.next(&mut taken, now), Turn::End));
     }
@@ -215,6 +248,6 @@ mod tests {
     #[test]
     fn an_empty_queue_lets_the_thread_do_other_things() {
         let queue = Queue::new();
-        assert!(matches!(queue.next(&mut Vec::new(), Instant::now()), Turn::Idle));
+        assert!(matches!(queue.next(&mut Load::default(), Instant::now()), Turn::Idle));
     }
 }

@@ -2,24 +2,18 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use plugd_protocol::CallError;
 use plugd_protocol::control::UnixMillis;
 use rusqlite::{Connection, OptionalExtension, Statement, ToSql, params};
 
 use crate::error::is_fatal;
 use crate::kinds::Kinds;
-use crate::packed::{CallNumber, Id, Trace, count, first_number, millis_of, number, pack_stages, word};
-use crate::row::{Called, Row};
+use crate::line::Line;
+use crate::packed::{CallNumber, Id, Trace, count, first_number, millis_of, number, word};
+use crate::row::Row;
 use crate::tallies::{Tallies, second};
 
 /// So many rows in a line may have wanted the same number; a call that finds no free one has no row.
 pub(crate) const SAME_NUMBER_MAX: i64 = 64;
-
-/// An error's text in a row is at most so many bytes; beyond that its details are left out.
-const ERROR_MAX: usize = 16 * 1024;
-
-/// So many details of an error are kept.
-const DETAILS_MAX: usize = 32;
 
 const INSERT: &str = "
     INSERT INTO calls (id, call, kind, late_ms, duration_us, attempt, code, written, summary, answered_from,
@@ -40,7 +34,7 @@ impl Rows {
     ///
     /// # Errors
     /// Where nothing more can be written. What cannot be of one row alone is counted.
-    pub(crate) fn insert_all(&mut self, connection: &Connection, rows: &[Box<Row>]) -> rusqlite::Result<u64> {
+    pub(crate) fn insert_all(&mut self, connection: &Connection, rows: &[Line<'_>]) -> rusqlite::Result<u64> {
         let mut insert = connection.prepare_cached(INSERT)?;
         let mut without_row = 0;
         for row in rows {
@@ -49,7 +43,7 @@ impl Rows {
                 Ok(false) => without_row += 1,
                 Err(error) if is_fatal(&error) => return Err(error),
                 Err(error) => {
-                    tracing::debug!(call_id = %row.call_id, %error, "a call could not be recorded");
+                    tracing::debug!(call_id = &*row.call_id, %error, "a call could not be recorded");
                     without_row += 1;
                 }
             }
@@ -62,18 +56,19 @@ impl Rows {
     /// Whether there is a row afterwards: not where its id is no UUIDv7.
     pub(crate) fn insert(&mut self, connection: &Connection, row: &Row) -> rusqlite::Result<bool> {
         let mut insert = connection.prepare_cached(INSERT)?;
-        self.insert_by(connection, &mut insert, row)
+        self.insert_by(connection, &mut insert, &Line::of(row))
     }
 
     /// Writes the row of a call that begins, where there is none of it. It counts when it ends.
     pub(crate) fn begin(&mut self, connection: &Connection, row: &Row) -> rusqlite::Result<()> {
-        let Some(CallNumber { number, id }) = CallNumber::of(&row.call_id) else { return Ok(()) };
+        let line = Line::of(row);
+        let Some(CallNumber { number, id }) = line.number else { return Ok(()) };
         if has_row(connection, number, &id)? {
             return Ok(());
         }
-        let kind = self.kinds.number(connection, row)?;
+        let kind = self.kinds.number(connection, &line)?;
         let mut insert = connection.prepare_cached(INSERT)?;
-        let mut new = New { row, id, kind, begins: true, insert: &mut insert };
+        let mut new = New { line: &line, id, kind, begins: true, insert: &mut insert };
         for free in number..number + SAME_NUMBER_MAX {
             if new.insert_at(free)? {
                 break;
@@ -84,9 +79,8 @@ impl Rows {
 
     /// Gives a row that a call had from its beginning the end that it came to.
     pub(crate) fn end(&mut self, connection: &Connection, number: i64, ended: &Row) -> rusqlite::Result<()> {
-        let kind = self.kinds.number(connection, ended)?;
-        let code = ended.error.as_ref().map(|error| error.code);
-        let error = ended.error.as_deref().map(packed_error);
+        let line = Line::of(ended);
+        let kind = self.kinds.number(connection, &line)?;
         connection
             .prepare_cached(
                 "UPDATE calls SET kind = ?2, duration_us = ?3, code = ?4, summary = ?5, error = ?6 WHERE id = ?1",
@@ -94,12 +88,12 @@ impl Rows {
             .execute(params![
                 number,
                 kind,
-                self::number(ended.duration_us),
-                code,
-                ended.summary_line(),
-                error.flatten()
+                self::number(line.duration_us),
+                line.code,
+                line.summary,
+                line.error,
             ])?;
-        self.tallies.count(second(ended.at.0), kind, own_time(ended), 1);
+        self.tallies.count(second(line.at.0), kind, line.own_time(), 1);
         Ok(())
     }
 
@@ -107,18 +101,18 @@ impl Rows {
         &mut self,
         connection: &Connection,
         insert: &mut Statement<'_>,
-        row: &Row,
+        line: &Line<'_>,
     ) -> rusqlite::Result<bool> {
-        let Some(CallNumber { number, id }) = CallNumber::of(&row.call_id) else { return Ok(false) };
-        let kind = self.kinds.number(connection, row)?;
-        let mut new = New { row, id, kind, begins: false, insert };
+        let Some(CallNumber { number, id }) = line.number else { return Ok(false) };
+        let kind = self.kinds.number(connection, line)?;
+        let mut new = New { line, id, kind, begins: false, insert };
         if !new.insert_at(number)? && !self.insert_beside(connection, number, &mut new)? {
             return Ok(false);
         }
-        let arrived = second(row.at.0);
-        self.tallies.count(arrived, kind, own_time(row), 1);
-        if let (Called::Operation(id), Some(error)) = (&row.called, &row.error) {
-            self.tallies.count_mistakes(arrived, &id.to_string(), error);
+        let arrived = second(line.at.0);
+        self.tallies.count(arrived, kind, line.own_time(), 1);
+        if let Some(operation) = line.operation_id().filter(|_| !line.problems.is_empty()) {
+            self.tallies.count_mistakes(arrived, &operation, &line.problems);
         }
         Ok(true)
     }
@@ -172,11 +166,6 @@ impl Rows {
     }
 }
 
-/// How long it took itself, where that was not another call's answer.
-fn own_time(row: &Row) -> Option<u64> {
-    row.answered_from.is_none().then_some(row.duration_us)
-}
-
 /// Whether there is a row of a call already.
 pub(crate) fn has_row(connection: &Connection, number: i64, id: &[u8; 16]) -> rusqlite::Result<bool> {
     connection
@@ -186,7 +175,7 @@ pub(crate) fn has_row(connection: &Connection, number: i64, id: &[u8; 16]) -> ru
 
 /// A row on its way into the file.
 struct New<'r, 's> {
-    row: &'r Row,
+    line: &'r Line<'r>,
     id: [u8; 16],
     kind: i64,
     /// Whether its end is to come.
@@ -197,67 +186,42 @@ struct New<'r, 's> {
 impl New<'_, '_> {
     /// Whether the number was free, so that the row is there now.
     fn insert_at(&mut self, at: i64) -> rusqlite::Result<bool> {
-        let row = self.row;
-        let written = match &row.called {
-            Called::Operation(_) => None,
-            Called::Unknown(written) => Some(&**written),
-        };
-        let late_ms = number(row.at.0) - millis_of(at);
-        let summary = row.summary_line();
-        let code = row.error.as_ref().map(|error| error.code);
-        let answered_from = row.answered_from.as_ref().map(word);
-        let session = row.session.as_deref().map(Id::of);
-        let trace = row.trace_id.as_deref().map(Trace::of);
-        let parent = row.parent.as_ref().map(|parent| Id::of(parent.as_str()));
-        let stages = pack_stages(&row.stages);
-        let error = row.error.as_deref().map(packed_error);
-        let duration = if self.begins { -1 } else { number(row.duration_us) };
-        let generation = row.generation.map(number);
-        let (argument_bytes, data_bytes) = (number(row.argument_bytes), number(row.data_bytes));
+        let line = self.line;
+        let late_ms = number(line.at.0) - millis_of(at);
+        let answered_from = line.answered_from.as_ref().map(word);
+        let session = line.session.as_deref().map(Id::of);
+        let trace = line.trace_id.as_deref().map(Trace::of);
+        let parent = line.parent.as_deref().map(Id::of);
+        let duration = if self.begins { -1 } else { number(line.duration_us) };
+        let generation = line.generation.map(number);
+        let (argument_bytes, data_bytes) = (number(line.argument_bytes), number(line.data_bytes));
         let values: [&dyn ToSql; 23] = [
             &at,
             &self.id,
             &self.kind,
             &late_ms,
             &duration,
-            &row.attempt,
-            &code,
-            &written,
-            &summary,
+            &line.attempt,
+            &line.code,
+            &line.written,
+            &line.summary,
             &answered_from,
-            &row.plugin_version,
+            &line.plugin_version,
             &generation,
             &session,
             &trace,
             &parent,
-            &row.key,
+            &line.key,
             &argument_bytes,
             &data_bytes,
-            &stages,
-            &error,
-            &row.given,
-            &row.run,
-            &row.data,
+            &line.stages,
+            &line.error,
+            &line.given,
+            &line.run,
+            &line.data,
         ];
         Ok(self.insert.execute(&values[..])? > 0)
     }
-}
-
-/// An error as JSON, within bounds.
-fn packed_error(error: &CallError) -> Option<String> {
-    let text = serde_json::to_string(error).ok()?;
-    if text.len() <= ERROR_MAX {
-        return Some(text);
-    }
-    let mut shorter = error.clone();
-    shorter.details.truncate(DETAILS_MAX);
-    let text = serde_json::to_string(&shorter).ok().filter(|text| text.len() <= ERROR_MAX);
-    if text.is_some() {
-        return text;
-    }
-    shorter.details.clear();
-    shorter.cause = None;
-    serde_json::to_string(&shorter).ok()
 }
 
 /// What the clock says.

@@ -15,8 +15,9 @@ use crate::aside::{self, MovedAside};
 use crate::condition::{Condition, Health};
 use crate::error::{StoreError, in_words, is_damage};
 use crate::file;
+use crate::line::Line;
 use crate::owners::Owners;
-use crate::queue::{Entry, Item, Queue, bounded};
+use crate::queue::{Queue, bounded};
 use crate::readers::Readers;
 use crate::retention::Retention;
 use crate::row::Row;
@@ -105,7 +106,7 @@ impl Store {
         let row = row.bounded();
         let bytes = bounded(row.bytes());
         match self.shared().queue.try_room(bytes) || self.await_room(bytes).await {
-            true => self.push_row(row, bytes),
+            true => self.push_row(&row, bytes),
             false => self.drop_row(),
         }
     }
@@ -134,7 +135,7 @@ impl Store {
         let room = self.shared().queue.try_room(bytes)
             || timeout_at(until.into(), self.await_room(bytes)).await.unwrap_or(false);
         match room {
-            true => self.push_row(row, bytes),
+            true => self.push_row(&row, bytes),
             false => self.drop_row(),
         }
     }
@@ -144,15 +145,15 @@ impl Store {
         let row = row.bounded();
         let bytes = bounded(row.bytes());
         match self.shared().queue.try_room(bytes) {
-            true => self.push_row(row, bytes),
+            true => self.push_row(&row, bytes),
             false => self.drop_row(),
         }
     }
 
-    fn push_row(&self, row: Row, bytes: usize) -> Recorded {
-        match self.shared().queue.push(Entry { bytes, item: Item::Row(Box::new(row)) }) {
-            Ok(()) => Recorded::Queued,
-            Err(_closed) => self.drop_row(),
+    fn push_row(&self, row: &Row, bytes: usize) -> Recorded {
+        match self.shared().queue.push_row(&Line::of(row), bytes) {
+            true => Recorded::Queued,
+            false => self.drop_row(),
         }
     }
 
@@ -250,8 +251,9 @@ impl Store {
         }
         let (reply, replied) = oneshot::channel();
         let act = Acting { durable: commit == Commit::Durable, act, outcome: None, reply: Some(reply) };
-        let entry = Entry { bytes, item: Item::Act(Box::new(act)) };
-        self.shared().queue.push(entry).map_err(|_closed| StoreError::Closed)?;
+        if !self.shared().queue.push_act(Box::new(act), bytes) {
+            return Err(StoreError::Closed);
+        }
         replied.await.unwrap_or(Err(StoreError::Closed))
     }
 
@@ -262,7 +264,7 @@ impl Store {
     ) {
         let act = Acting { durable: false, act, outcome: None, reply: None };
         // Where the store is closed there is nothing to be done.
-        let _queued = self.shared().queue.push(Entry { bytes: 0, item: Item::Act(Box::new(act)) });
+        let _queued = self.shared().queue.push_act(Box::new(act), 0);
     }
 
     /// Asks something on a thread of its own. Where the file proves damaged it is replaced, and the

@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 
-use plugd_protocol::CallError;
-use plugd_protocol::error::ErrorKind;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::histogram::Times;
+use crate::line::Text;
 use crate::packed::number;
 use crate::row::clipped;
 
@@ -15,9 +14,6 @@ pub(crate) const MINUTE: i64 = 60;
 pub(crate) const HOUR: i64 = 60 * MINUTE;
 pub(crate) const DAY: i64 = 24 * HOUR;
 const SPANS: [i64; 3] = [MINUTE, HOUR, DAY];
-
-/// Of one call, so many problems with its arguments are counted.
-const PROBLEMS_MAX: usize = 8;
 
 /// In one span, so many different problems of an operation: a model can invent any number. The rarest
 /// makes room for a new one.
@@ -64,15 +60,12 @@ impl Tallies {
     }
 
     /// Counts what was wrong with a call's arguments.
-    pub(crate) fn count_mistakes(&mut self, second: i64, operation: &str, error: &CallError) {
-        if error.code != ErrorKind::InvalidArguments.code() {
-            return;
-        }
-        for problem in error.details.iter().take(PROBLEMS_MAX) {
+    pub(crate) fn count_mistakes(&mut self, second: i64, operation: &str, problems: &[(Text<'_>, Text<'_>)]) {
+        for (path, problem) in problems {
             let mistake = Mistake {
                 operation: operation.to_owned(),
-                path: clipped(&problem.path, PATH_MAX),
-                problem: clipped(&problem.problem, PATH_MAX),
+                path: clipped(path, PATH_MAX),
+                problem: clipped(problem, PATH_MAX),
             };
             *self.mistakes.entry((floor(second, MINUTE), mistake)).or_default() += 1;
         }

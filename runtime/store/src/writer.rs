@@ -12,15 +12,18 @@ use crate::condition::Condition;
 use crate::error::{StoreError, in_words, is_damage, is_fatal};
 use crate::file::{FileIdentity, Opened, empty_log, is_empty, reopen};
 use crate::kept;
+use crate::line::Line;
 use crate::owners::Owners;
-use crate::queue::{BATCH_ENTRIES, Entry, Item, Queue, Turn};
+use crate::queue::{BATCH_ROWS, Load, Queue, Turn};
 use crate::readers::Readers;
 use crate::retention::{ROWS_AT_ONCE, Retention, prune, sweep};
-use crate::row::Row;
 use crate::rows::{Rows, unix_now};
 
 /// How often is looked for what is over.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
+
+/// A transaction has about so small a part of what the file may hold: it is pruned in between.
+const BATCH_SHARE: u64 = 32;
 
 /// What befell a file that has not its name any more.
 pub(crate) const LOST: &str = "was moved or deleted under plugd";
@@ -119,13 +122,12 @@ impl Writer {
     /// Writes until the queue is closed and empty.
     pub(crate) fn run(mut self) {
         let _ending = Ending(Arc::clone(&self.shared));
-        let mut entries = Vec::new();
+        let mut load = Load::default();
         loop {
-            match self.shared.queue.next(&mut entries, self.sweep_at) {
+            match self.shared.queue.next(&mut load, self.sweep_at) {
                 Turn::Batch => {
-                    while !entries.is_empty() {
-                        self.batch(entries.drain(..entries.len().min(BATCH_ENTRIES)));
-                    }
+                    self.unload(&mut load);
+                    load.clear();
                 }
                 Turn::Idle => {}
                 Turn::End => break,
@@ -143,17 +145,35 @@ impl Writer {
         self.connection = None;
     }
 
-    fn batch(&mut self, entries: impl Iterator<Item = Entry>) {
-        let (mut room, mut rows, mut acts) = (0, Vec::with_capacity(BATCH_ENTRIES), Vec::new());
-        for entry in entries {
-            room += entry.bytes;
-            match entry.item {
-                Item::Row(row) => rows.push(row),
-                Item::Act(act) => acts.push(act),
+    /// Writes all that was taken, in transactions that are small beside the file.
+    fn unload(&mut self, load: &mut Load) {
+        let mut acts = std::mem::take(&mut load.acts);
+        let bytes_at_once = usize::try_from(self.shared.keep.bytes / BATCH_SHARE).unwrap_or(usize::MAX);
+        let (mut left, mut rows_left, mut room_left) = (&*load.lines, load.rows, load.room);
+        while rows_left > 0 || !acts.is_empty() {
+            let (mut lines, all) = (Vec::with_capacity(rows_left.min(BATCH_ROWS)), left.len());
+            while lines.len() < rows_left.min(BATCH_ROWS) && all - left.len() < bytes_at_once {
+                match Line::take_from(&mut left) {
+                    Ok(line) => lines.push(line),
+                    // What was written here is read here: it does not come to this.
+                    Err(_) => {
+                        self.shared.condition.dropped((rows_left - lines.len()) as u64);
+                        rows_left = lines.len();
+                    }
+                }
             }
+            let room = if lines.len() == rows_left { room_left } else { room_left / rows_left * lines.len() };
+            rows_left -= lines.len();
+            room_left -= room;
+            let acts = if rows_left == 0 { std::mem::take(&mut acts) } else { Vec::new() };
+            self.batch(lines, acts);
+            self.shared.queue.free(room);
         }
-        let count = rows.len() as u64;
-        let outcome = self.write(&mut rows, &mut acts);
+    }
+
+    fn batch(&mut self, mut lines: Vec<Line<'_>>, mut acts: Vec<Box<dyn Act>>) {
+        let count = lines.len();
+        let outcome = self.write(&mut lines, &mut acts);
         match &outcome {
             Ok(without_row) => {
                 self.shared.condition.written();
@@ -162,24 +182,23 @@ impl Writer {
                 }
             }
             Err(error) => {
-                self.shared.condition.dropped(count);
+                self.shared.condition.dropped(count as u64);
                 self.shared.condition.failed(&reason(error));
             }
         }
         for act in acts {
             act.tell(&self.shared.path, outcome.as_ref().map(|_| ()).map_err(Clone::clone));
         }
-        self.shared.queue.free(room);
         self.shared.condition.batch_done();
         if outcome.is_ok() {
-            self.prune(rows.len());
+            self.prune(count);
         }
     }
 
     /// Writes a batch, into a new file where this one proves damaged; how many rows could not be.
-    fn write(&mut self, rows: &mut [Box<Row>], acts: &mut [Box<dyn Act>]) -> Result<u64, StoreError> {
+    fn write(&mut self, rows: &mut [Line<'_>], acts: &mut [Box<dyn Act>]) -> Result<u64, StoreError> {
         self.follow_file()?;
-        rows.sort_by(|one, other| one.call_id.cmp(&other.call_id));
+        rows.sort_by_key(|line| line.number.map(|call| call.number));
         match self.commit(rows, acts) {
             Ok(without_row) => Ok(without_row),
             Err(error) if is_damage(&error) => {
@@ -190,7 +209,7 @@ impl Writer {
         }
     }
 
-    fn commit(&mut self, rows: &[Box<Row>], acts: &mut [Box<dyn Act>]) -> rusqlite::Result<u64> {
+    fn commit(&mut self, rows: &[Line<'_>], acts: &mut [Box<dyn Act>]) -> rusqlite::Result<u64> {
         let Some(connection) = &mut self.connection else {
             return Err(rusqlite::Error::InvalidPath(self.shared.path.clone()));
         };
@@ -303,7 +322,7 @@ fn transact(
     rows: &mut Rows,
     shared: &Shared,
     forgets: &Cell<bool>,
-    batch: &[Box<Row>],
+    batch: &[Line<'_>],
     acts: &mut [Box<dyn Act>],
 ) -> rusqlite::Result<u64> {
     let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;

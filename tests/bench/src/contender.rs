@@ -11,6 +11,7 @@ pub(crate) const RAW: &str = "raw";
 pub(crate) const ENGINE: &str = "engine";
 pub(crate) const UNRECORDED: &str = "engine, no record";
 pub(crate) const ENGINE_SDK: &str = "engine, SDK plugin";
+pub(crate) const SOCKETPAIR: &str = "engine, socketpair";
 pub(crate) const SOCKET: &str = "socket";
 pub(crate) const RMCP_DEFAULT: &str = "rmcp default";
 pub(crate) const RMCP_BEST: &str = "rmcp best";

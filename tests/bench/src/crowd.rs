@@ -6,13 +6,13 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use plugd_bench::host::{Host, check, configure, echo_call, plugin_config};
 use plugd_engine::Opening;
 use plugd_protocol::control::{CallParams, ListParams, PluginsParams};
 use serde_json::value::RawValue;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-use crate::host::{Host, check, configure, echo_call, plugin_config};
 use crate::lives::{name, resident_kib, start};
 
 /// How many plugins there are.

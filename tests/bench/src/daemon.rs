@@ -1,23 +1,16 @@
-//! A daemon in a process of its own, and what reaches it: a connected client, and whole commands.
+//! A daemon in a process of its own, and whole commands that reach it.
 
+use std::ffi::OsString;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::rc::Rc;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use plugd_daemon::client::Client;
-use plugd_protocol::control::CallParams;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::runtime::{Builder, Runtime};
-use tokio::task::JoinSet;
 
-use crate::contender::{Case, Contender, Figures, SOCKET, TripTimes};
-use crate::host::{check, echo_call, plugin_config};
-use crate::programs::Programs;
+use crate::host::plugin_config;
 
 /// How long a daemon may take to listen, and to leave when asked.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -26,23 +19,26 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const GLANCE: Duration = Duration::from_millis(5);
 
 /// A running daemon with the echo plugin; dropping it stops and reaps it.
-pub(crate) struct Daemon {
+pub struct Daemon {
     child: Child,
     program: PathBuf,
     folder: TempDir,
 }
 
 impl Daemon {
-    /// Starts it and waits until it listens.
-    pub(crate) fn start(programs: &Programs) -> io::Result<Daemon> {
+    /// Starts the program `plugd` with the echo plugin and waits until it listens.
+    ///
+    /// # Errors
+    /// It does not come to listen; what it said is told.
+    pub fn start(plugd: &Path, echo_plugin: &Path) -> io::Result<Daemon> {
         let folder = TempDir::new()?;
         let config = format!(
             "[daemon]\nsocket = \"run/plugd.sock\"\nstate_dir = \"state\"\n\n{}start = \"eager\"\nconcurrency = 64\n",
-            plugin_config("echo", &programs.echo_plugin)
+            plugin_config("echo", echo_plugin)
         );
         std::fs::write(folder.path().join("plugd.toml"), config)?;
         let stderr = std::fs::File::create(folder.path().join("stderr"))?;
-        let child = Command::new(&programs.plugd)
+        let child = Command::new(plugd)
             .arg("--config")
             .arg(folder.path().join("plugd.toml"))
             .arg("serve")
@@ -50,7 +46,7 @@ impl Daemon {
             .stdout(Stdio::null())
             .stderr(stderr)
             .spawn()?;
-        let mut daemon = Daemon { child, program: programs.plugd.clone(), folder };
+        let mut daemon = Daemon { child, program: plugd.to_owned(), folder };
         daemon.wait_until_listening()?;
         Ok(daemon)
     }
@@ -69,20 +65,35 @@ impl Daemon {
         Ok(())
     }
 
-    fn socket(&self) -> PathBuf {
+    /// Where it listens.
+    pub fn socket(&self) -> PathBuf {
         self.folder.path().join("run/plugd.sock")
     }
 
+    /// The words of one `plugd call` of 32 bytes, the program first.
+    pub fn plugd_call(&self) -> Vec<OsString> {
+        let config = self.folder.path().join("plugd.toml").into_os_string();
+        let payload = format!("payload={}", "x".repeat(32));
+        let words = ["--output", "json", "call", "echo.echo", &payload].map(OsString::from);
+        [self.program.clone().into_os_string(), "--config".into(), config].into_iter().chain(words).collect()
+    }
+
     /// One `plugd call`, from its start to its end.
-    pub(crate) fn time_plugd_call(&self) -> io::Result<Duration> {
-        let mut command = Command::new(&self.program);
-        command.arg("--config").arg(self.folder.path().join("plugd.toml")).arg("--output").arg("json");
-        command.args(["call", "echo.echo", &format!("payload={}", "x".repeat(32))]);
+    ///
+    /// # Errors
+    /// It does not end well.
+    pub fn time_plugd_call(&self) -> io::Result<Duration> {
+        let words = self.plugd_call();
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]);
         time_command(command, |answer| answer["status"] == "ok")
     }
 
     /// One `curl` that makes the same call, from its start to its end.
-    pub(crate) fn time_curl(&self) -> io::Result<Duration> {
+    ///
+    /// # Errors
+    /// It does not end well.
+    pub fn time_curl(&self) -> io::Result<Duration> {
         let request = json!({"jsonrpc": "2.0", "id": 1, "method": "call", "params": {
             "operation": "echo.echo", "arguments": {"payload": "x".repeat(32)},
         }});
@@ -125,55 +136,4 @@ fn time_command(mut command: Command, went_well: impl Fn(&Value) -> bool) -> io:
     let program = Path::new(command.get_program()).display();
     let said = [output.stdout, output.stderr].concat();
     Err(io::Error::other(format!("{program}, {}: {}", output.status, String::from_utf8_lossy(&said))))
-}
-
-/// One connected client as a contender.
-pub(crate) struct Socket {
-    client: Arc<Client>,
-    runtime: Runtime,
-    _daemon: Rc<Daemon>,
-}
-
-impl Socket {
-    pub(crate) fn connect(daemon: Rc<Daemon>) -> io::Result<Socket> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
-        let client = runtime.block_on(Client::connect(&daemon.socket())).map_err(io::Error::other)?;
-        Ok(Socket { client: Arc::new(client), runtime, _daemon: daemon })
-    }
-}
-
-impl Contender for Socket {
-    fn name(&self) -> &'static str {
-        SOCKET
-    }
-
-    fn measure(&mut self, case: Case, slice: Duration) -> io::Result<Figures> {
-        let call = Arc::new(echo_call("echo", case.payload));
-        self.runtime.block_on(async {
-            let mut all = TripTimes::begin(slice);
-            if case.in_flight == 1 {
-                return Ok(trips(Arc::clone(&self.client), call, slice).await?.figures());
-            }
-            let mut callers = JoinSet::new();
-            for _ in 0..case.in_flight {
-                callers.spawn(trips(Arc::clone(&self.client), Arc::clone(&call), slice));
-            }
-            while let Some(ended) = callers.join_next().await {
-                all.join(ended.map_err(io::Error::other)??);
-            }
-            Ok(all.figures())
-        })
-    }
-}
-
-/// Calls one after another until the slice is over.
-async fn trips(client: Arc<Client>, call: Arc<CallParams>, slice: Duration) -> io::Result<TripTimes> {
-    let mut trips = TripTimes::begin(slice);
-    while !trips.over() {
-        let sent = Instant::now();
-        let result = client.call(&call).await.map_err(io::Error::other)?;
-        trips.add(sent.elapsed());
-        check(&call, &result)?;
-    }
-    Ok(trips)
 }

@@ -2,9 +2,6 @@
 
 use std::io;
 use std::path::Path;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use plugd_engine::config::Config;
 use plugd_engine::{Engine, Opening};
@@ -13,20 +10,21 @@ use plugd_protocol::{CallResult, Status};
 use serde_json::value::RawValue;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
-use tokio::task::JoinSet;
-
-use crate::contender::{Case, Contender, Figures, TripTimes};
 
 /// An open engine; dropping it stops its plugins.
-pub(crate) struct Host {
-    pub(crate) engine: Engine,
+pub struct Host {
+    /// The engine.
+    pub engine: Engine,
     runtime: Runtime,
     _folder: Option<TempDir>,
 }
 
 impl Host {
     /// Opens an engine that starts nothing by itself, with a folder of its own.
-    pub(crate) fn open(config: &str) -> io::Result<Host> {
+    ///
+    /// # Errors
+    /// The folder cannot be made, or what [`Host::open_in`] gives.
+    pub fn open(config: &str) -> io::Result<Host> {
         let folder = TempDir::new()?;
         configure(folder.path(), config)?;
         let mut host = Host::open_in(folder.path(), Opening::OnDemand)?;
@@ -35,7 +33,10 @@ impl Host {
     }
 
     /// Opens an engine with the configuration and the state of a folder.
-    pub(crate) fn open_in(folder: &Path, opening: Opening) -> io::Result<Host> {
+    ///
+    /// # Errors
+    /// The configuration does not hold, or the engine does not open with it.
+    pub fn open_in(folder: &Path, opening: Opening) -> io::Result<Host> {
         let config = Config::load(&folder.join("plugd.toml")).map_err(io::Error::other)?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let engine = runtime.block_on(Engine::open(config, opening)).map_err(io::Error::other)?;
@@ -43,7 +44,7 @@ impl Host {
     }
 
     /// Runs the engine's tasks until this is done; between such calls they stand still.
-    pub(crate) fn block_on<T>(&self, work: impl Future<Output = T>) -> T {
+    pub fn block_on<T>(&self, work: impl Future<Output = T>) -> T {
         self.runtime.block_on(work)
     }
 }
@@ -55,18 +56,21 @@ impl Drop for Host {
 }
 
 /// Writes a config whose state is kept in the same folder.
-pub(crate) fn configure(folder: &Path, plugins: &str) -> io::Result<()> {
+///
+/// # Errors
+/// The file cannot be written.
+pub fn configure(folder: &Path, plugins: &str) -> io::Result<()> {
     std::fs::write(folder.join("plugd.toml"), format!("[daemon]\nstate_dir = \"state\"\n\n{plugins}"))
 }
 
 /// The config of one plugin named `name`.
-pub(crate) fn plugin_config(name: &str, program: &Path) -> String {
+pub fn plugin_config(name: &str, program: &Path) -> String {
     // A Rust string literal of a path without control characters is a TOML basic string too.
     format!("[plugins.{name}]\ncommand = [{:?}]\n", program.display().to_string())
 }
 
 /// A call of an echo with `payload` bytes, under the usual deadline.
-pub(crate) fn echo_call(plugin: &str, payload: usize) -> CallParams {
+pub fn echo_call(plugin: &str, payload: usize) -> CallParams {
     let arguments = format!(r#"{{"payload":"{}"}}"#, "x".repeat(payload));
     CallParams {
         arguments: Some(RawValue::from_string(arguments).expect("an object of one plain string is JSON")),
@@ -78,7 +82,10 @@ pub(crate) fn echo_call(plugin: &str, payload: usize) -> CallParams {
 }
 
 /// Sees that a call went well and its arguments came back whole, by their length.
-pub(crate) fn check(call: &CallParams, result: &CallResult) -> io::Result<()> {
+///
+/// # Errors
+/// Says how the call ended, or how much came back.
+pub fn check(call: &CallParams, result: &CallResult) -> io::Result<()> {
     if result.status != Status::Ok {
         return Err(io::Error::other(format!("the call ended in {:?}: {:?}", result.status, result.error)));
     }
@@ -89,47 +96,4 @@ pub(crate) fn check(call: &CallParams, result: &CallResult) -> io::Result<()> {
     } else {
         Err(io::Error::other(format!("sent {sent:?} bytes, got {came:?} back")))
     }
-}
-
-/// The engine as a contender, with one of its plugins.
-pub(crate) struct EngineEcho {
-    pub(crate) name: &'static str,
-    pub(crate) host: Rc<Host>,
-    pub(crate) plugin: &'static str,
-}
-
-impl Contender for EngineEcho {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn measure(&mut self, case: Case, slice: Duration) -> io::Result<Figures> {
-        let call = Arc::new(echo_call(self.plugin, case.payload));
-        let engine = &self.host.engine;
-        // Callers are tasks, as in a program: the future that the runtime blocks on wakes it twice.
-        self.host.block_on(async {
-            let mut all = TripTimes::begin(slice);
-            let mut callers = JoinSet::new();
-            for _ in 0..case.in_flight {
-                callers.spawn(trips(engine.clone(), Arc::clone(&call), slice));
-            }
-            while let Some(ended) = callers.join_next().await {
-                all.join(ended.map_err(io::Error::other)??);
-            }
-            Ok(all.figures())
-        })
-    }
-}
-
-/// Calls one after another until the slice is over.
-async fn trips(engine: Engine, call: Arc<CallParams>, slice: Duration) -> io::Result<TripTimes> {
-    let mut trips = TripTimes::begin(slice);
-    while !trips.over() {
-        // The engine takes a call by value, so a caller who calls again pays for the copy.
-        let sent = Instant::now();
-        let result = engine.call(CallParams::clone(&call)).await;
-        trips.add(sent.elapsed());
-        check(&call, &result)?;
-    }
-    Ok(trips)
 }

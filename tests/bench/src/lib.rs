@@ -1,4 +1,6 @@
-//! What the bench and the echoes it measures share: lines over blocking pipes.
+//! What the bench, the guard of costs and the echoes share: an engine or a daemon to call, lines over pipes.
 #![deny(missing_docs)]
 
+pub mod daemon;
+pub mod host;
 pub mod lines;

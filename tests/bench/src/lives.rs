@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use plugd_bench::host::{Host, check, echo_call, plugin_config};
 use plugd_protocol::control::{PluginState, PluginStatus, PluginsParams, StatusParams};
 use plugd_protocol::{PluginName, Status};
-
-use crate::host::{Host, check, echo_call, plugin_config};
 
 /// How many plugins are started at once.
 pub(crate) const MANY: usize = 50;
@@ -22,17 +21,21 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// A plugin that is killed again and again.
 pub(crate) struct Victim {
     host: Host,
+    /// Whether a spare is waited for before it is killed.
+    spared: bool,
 }
 
 impl Victim {
-    pub(crate) fn start(plugin: &Path) -> io::Result<Victim> {
+    /// Starts it, with a spare or without.
+    pub(crate) fn start(plugin: &Path, spared: bool) -> io::Result<Victim> {
         // Back-off and the restart window are policy, not speed: they are set aside.
         let config = format!(
-            "{}restart = {{ stable_after = \"0s\", backoff = \"1ms\", backoff_cap = \"1ms\", \
+            "{}spares = {}\nrestart = {{ stable_after = \"0s\", backoff = \"1ms\", backoff_cap = \"1ms\", \
              window = \"1s\", max = 1000000 }}\n",
-            plugin_config("echo", plugin)
+            plugin_config("echo", plugin),
+            u8::from(spared)
         );
-        Ok(Victim { host: Host::open(&config)? })
+        Ok(Victim { host: Host::open(&config)?, spared })
     }
 
     /// Kills it and calls until it has answered; the time from before the kill to the answer.
@@ -41,12 +44,7 @@ impl Victim {
             let engine = &self.host.engine;
             let call = echo_call("echo", 32);
             check(&call, &engine.call(call.clone()).await)?;
-            let report = engine.status(&StatusParams { plugin: Some(name("echo")) }).await;
-            let plugin = report.map_err(|error| io::Error::other(error.message))?.plugins.into_iter().next();
-            let (pid, generation) = plugin
-                .and_then(|plugin| Some((plugin.pid?, plugin.generation)))
-                .ok_or_else(|| io::Error::other("a plugin that just answered has no process"))?;
-
+            let (pid, generation) = self.target().await?;
             let begun = Instant::now();
             kill(pid)?;
             loop {
@@ -61,6 +59,26 @@ impl Victim {
                 tokio::task::yield_now().await;
             }
         })
+    }
+}
+
+impl Victim {
+    /// The process and the run to be killed, once there is a spare where there is to be one.
+    async fn target(&self) -> io::Result<(u32, u64)> {
+        let asked = Instant::now();
+        loop {
+            let report = self.host.engine.status(&StatusParams { plugin: Some(name("echo")) }).await;
+            let plugin = report.map_err(|error| io::Error::other(error.message))?.plugins.into_iter().next();
+            let plugin = plugin.ok_or_else(|| io::Error::other("the plugin is not configured"))?;
+            if !self.spared || plugin.spare.as_ref().is_some_and(|spare| spare.ready) {
+                let missing = || io::Error::other("a plugin that just answered has no process");
+                return Ok((plugin.pid.ok_or_else(missing)?, plugin.generation));
+            }
+            if asked.elapsed() > PATIENCE {
+                return Err(io::Error::other(format!("there is no spare: {:?}", plugin.spare)));
+            }
+            tokio::task::yield_now().await;
+        }
     }
 }
 

@@ -1,16 +1,16 @@
 //! The bench: what a call costs, against the same echo over bare pipes, in one run.
 //!
 //! `plugd-bench full` writes `docs/performance.md` and prints it; `plugd-bench quick` prints the
-//! main figures as `name: value` lines; `plugd-bench sdks`, `record` and `starts` measure that part alone. Progress goes to stderr. There is no pass or fail.
+//! main figures as `name: value` lines; `plugd-bench sdks`, `record`, `starts`, `streams` and `crashes` measure
+//! that part alone. Progress goes to stderr. There is no pass or fail.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "figures go to stdout, progress to stderr")]
 
 mod bare;
 mod contender;
 mod crowd;
-mod daemon;
 mod dialogue;
+mod embedded;
 mod facts;
-mod host;
 mod interrupt;
 mod lives;
 mod peer;
@@ -19,6 +19,7 @@ mod record;
 mod report;
 mod sdk_report;
 mod sdks;
+mod socket;
 mod stats;
 mod suite;
 
@@ -40,6 +41,8 @@ fn main() -> ExitCode {
         ["full"] => full(),
         ["starts"] => starts(),
         ["record"] => record(),
+        ["streams"] => streams(),
+        ["crashes"] => crashes(),
         ["sdks"] => sdks(),
         // What the bench starts as a fresh process to look at its memory.
         ["rss", plugin] => lives::measure_rss(Path::new(plugin)).map(|kib| println!("{kib}")),
@@ -47,7 +50,7 @@ fn main() -> ExitCode {
             crowd::measure_rss_of_a_run(Path::new(folder)).map(|kib| println!("{kib}"))
         }
         _ => {
-            eprintln!("usage: plugd-bench quick | full | sdks | record | starts");
+            eprintln!("usage: plugd-bench quick | full | sdks | record | starts | streams | crashes");
             return ExitCode::from(2);
         }
     };
@@ -86,6 +89,26 @@ fn starts() -> io::Result<()> {
     interrupt::watch()?;
     let crowd = suite::measure_crowd(&Programs::find()?.echo_plugin, 5)?;
     println!("{:?} {:?} {:?}", crowd.ratio().median, crowd.ours, crowd.theirs);
+    Ok(())
+}
+
+/// Only the round trips over pipes and over sockets: for work on those.
+fn streams() -> io::Result<()> {
+    interrupt::watch()?;
+    for (name, value) in report::stream_figures(&suite::measure_streams(&Programs::find()?)?) {
+        println!("{name}: {value}");
+    }
+    Ok(())
+}
+
+/// Only the figures of crashes, without a spare and with one: for work on those.
+fn crashes() -> io::Result<()> {
+    interrupt::watch()?;
+    let plugin = Programs::find()?.echo_plugin;
+    for (name, spared) in [("without a spare", false), ("with one", true)] {
+        let pair = suite::measure_crashes(&plugin, spared, 7, 11)?;
+        println!("{name}: {} {:?} {:?}", pair.ratio(), pair.ours, pair.theirs);
+    }
     Ok(())
 }
 

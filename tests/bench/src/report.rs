@@ -3,7 +3,9 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use crate::contender::{ENGINE, ENGINE_SDK, Pair, RAW, RMCP_BEST, RMCP_DEFAULT, SOCKET, UNRECORDED};
+use crate::contender::{
+    ENGINE, ENGINE_SDK, Pair, RAW, RMCP_BEST, RMCP_DEFAULT, SOCKET, SOCKETPAIR, Samples, UNRECORDED,
+};
 use crate::crowd::CROWD;
 use crate::facts::Facts;
 use crate::lives::MANY;
@@ -12,19 +14,22 @@ use crate::sdk_report;
 use crate::stats::{Spread, three_digits};
 use crate::suite::{Findings, MANY_IN_FLIGHT, PAYLOADS, Plan, alone, crowded};
 
-const CONTENDERS: [&str; 7] = [RAW, ENGINE, UNRECORDED, ENGINE_SDK, SOCKET, RMCP_DEFAULT, RMCP_BEST];
+const CONTENDERS: [&str; 8] =
+    [RAW, ENGINE, SOCKETPAIR, UNRECORDED, ENGINE_SDK, SOCKET, RMCP_DEFAULT, RMCP_BEST];
 
 /// The figures that programs watch, by name; each is a median.
 pub(crate) fn main_figures(findings: &Findings) -> Vec<(String, String)> {
     let figures = [
         ("engine_32b_vs_raw", round_trip_ratio(findings, ENGINE, 32)),
         ("engine_1mib_vs_raw", round_trip_ratio(findings, ENGINE, 1024 * 1024)),
+        ("engine_1mib_socketpair_vs_raw", round_trip_ratio(findings, SOCKETPAIR, 1024 * 1024)),
         ("engine_64_inflight_vs_rmcp_default", rate_ratio(findings, ENGINE, 32)),
         ("engine_32b_vs_unrecorded", recording_alone(findings)),
         ("engine_64_inflight_vs_unrecorded", recording_crowded(findings)),
         ("socket_32b_vs_two_raw_hops", two_hops_ratio(findings)),
         ("cli_call_vs_curl", Some(findings.command.ratio())),
         ("crash_to_answer_vs_spawn", Some(findings.crash.ratio())),
+        ("crash_to_answer_with_spare_vs_spawn", Some(findings.crash_with_spare.ratio())),
         ("spawn_50_vs_raw", Some(findings.many_starts.ratio())),
         ("spawn_500_vs_raw", Some(findings.crowd.ratio())),
         ("start_500_cached", Some(findings.known.ratio())),
@@ -143,9 +148,10 @@ fn lives(findings: &Findings) -> String {
     let crowd = format!("{CROWD} plugins from the order to first answers");
     let crowd_bare = format!("{CROWD} bare starts to first answers");
     let known = format!("an engine that lists {CROWD} plugins it has described before");
-    let pairs: [(&str, &str, &Pair); 5] = [
+    let pairs: [(&str, &str, &Pair); 6] = [
         ("`plugd call`, a whole process", "`curl` with the same POST", &findings.command),
         ("`kill -9` to the next answer", "a bare start to the first answer", &findings.crash),
+        ("the same with `spares = 1`", "a bare start to the first answer", &findings.crash_with_spare),
         (&many, &many_bare, &findings.many_starts),
         (&crowd, &crowd_bare, &findings.crowd),
         (&known, "one that describes them", &findings.known),
@@ -207,7 +213,7 @@ fn method(plan: &Plan) -> String {
          - `engine`: the engine in this process on a current-thread runtime, through the whole pipeline \
          (resolved, validated, with a deadline, queued), to a plugin of blocking reads and writes \
          without the SDK. `engine, SDK plugin`: the same with a plugin made with the SDK, which decodes \
-         and encodes a typed value.\n\
+         and encodes a typed value. `engine, socketpair`: the first one under `stdio = \"socketpair\"`.\n\
          - `socket`: one client connected to a daemon in a process of its own, which runs the same plugin.\n\
          - `rmcp default`: client and server of rmcp 3.11 as its documentation has them, multi-thread \
          tokio on both sides, `TokioChildProcess` and `stdio()`. `rmcp best`: current-thread tokio on \
@@ -216,7 +222,8 @@ fn method(plan: &Plan) -> String {
          compares more than transports.\n\
          - Processes: {life_repetitions} repetitions; commands, crashes and bare starts {each} times in \
          each, of which the median counts. Both sides take turns. A crash is timed from before the kill \
-         to the first answer of the next run, back-off and restart window set aside. The {MANY} plugins \
+         to the first answer of the next run, back-off and restart window set aside; with a spare it comes \
+         once that is ready. The {MANY} plugins \
          are described and initialised; the bare ones only spawned and asked once.\n\
          - Hundreds of plugins: {crowd_repetitions} repetitions. Listing without describing is to open an \
          engine as the daemon does, on a state folder with their manifests or without.\n\
@@ -251,6 +258,18 @@ fn recording_alone(findings: &Findings) -> Option<Spread> {
 fn recording_crowded(findings: &Findings) -> Option<Spread> {
     let rate = |name| findings.samples.per_second(name, crowded(32));
     ratio(&rate(ENGINE), &rate(UNRECORDED))
+}
+
+/// The round trips over pipes and over sockets, by `raw`'s.
+pub(crate) fn stream_figures(samples: &Samples) -> Vec<(String, String)> {
+    let names = [ENGINE, SOCKETPAIR].into_iter();
+    let each = names.flat_map(|name| PAYLOADS.map(|payload| (name, payload)));
+    let figure = |(name, payload): (&'static str, usize)| {
+        let case = alone(payload);
+        let ratio = ratio(&samples.p50_us(name, case), &samples.p50_us(RAW, case));
+        (format!("{name}, {payload} B"), ratio.map_or_else(String::new, |ratio| ratio.to_string()))
+    };
+    each.map(figure).collect()
 }
 
 fn two_hops_ratio(findings: &Findings) -> Option<Spread> {
@@ -290,7 +309,7 @@ pub(crate) fn row(text: &mut String, cells: &[String]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contender::{Figures, Samples};
+    use crate::contender::Figures;
 
     #[test]
     fn programs_find_every_main_figure_by_its_name() {
@@ -304,6 +323,7 @@ mod tests {
         add(SOCKET, alone(32), 60.0, 1.0);
         add(RAW, alone(1024 * 1024), 100.0, 1.0);
         add(ENGINE, alone(1024 * 1024), 250.0, 1.0);
+        add(SOCKETPAIR, alone(1024 * 1024), 190.0, 1.0);
         add(ENGINE, crowded(32), 1.0, 300.0);
         add(UNRECORDED, crowded(32), 1.0, 400.0);
         add(RMCP_DEFAULT, crowded(32), 1.0, 10.0);
@@ -312,6 +332,7 @@ mod tests {
             samples,
             command: pair(3.0, 4.0),
             crash: pair(7.0, 5.0),
+            crash_with_spare: pair(1.0, 5.0),
             many_starts: pair(6.0, 5.0),
             crowd: pair(8.0, 5.0),
             known: pair(1.0, 4.0),
@@ -332,12 +353,14 @@ mod tests {
         let expected = [
             "engine_32b_vs_raw: 1.50",
             "engine_1mib_vs_raw: 2.50",
+            "engine_1mib_socketpair_vs_raw: 1.90",
             "engine_64_inflight_vs_rmcp_default: 30.00",
             "engine_32b_vs_unrecorded: 1.50",
             "engine_64_inflight_vs_unrecorded: 0.75",
             "socket_32b_vs_two_raw_hops: 3.00",
             "cli_call_vs_curl: 0.75",
             "crash_to_answer_vs_spawn: 1.40",
+            "crash_to_answer_with_spare_vs_spawn: 0.20",
             "spawn_50_vs_raw: 1.20",
             "spawn_500_vs_raw: 1.60",
             "start_500_cached: 0.25",

@@ -5,19 +5,22 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
+use plugd_bench::daemon::Daemon;
+use plugd_bench::host::{Host, plugin_config};
+
 use crate::bare::{self, Raw};
 use crate::contender::{
-    Case, Contender, ENGINE, ENGINE_SDK, Heat, Pair, RAW, RMCP_BEST, RMCP_DEFAULT, SOCKET, Samples,
-    UNRECORDED, take_turns,
+    Case, Contender, ENGINE, ENGINE_SDK, Heat, Pair, RAW, RMCP_BEST, RMCP_DEFAULT, SOCKET, SOCKETPAIR,
+    Samples, UNRECORDED, take_turns,
 };
 use crate::crowd::{self, CROWD, Known};
-use crate::daemon::{Daemon, Socket};
-use crate::host::{EngineEcho, Host, plugin_config};
+use crate::embedded::EngineEcho;
 use crate::lives::{self, Victim};
 use crate::peer::Peer;
 use crate::programs::Programs;
 use crate::record::{self, Record};
 use crate::sdks::{self, Sdks};
+use crate::socket::Socket;
 
 /// The payloads, in bytes.
 pub(crate) const PAYLOADS: [usize; 4] = [32, 1024, 64 * 1024, 1024 * 1024];
@@ -51,6 +54,8 @@ pub(crate) struct Findings {
     pub(crate) command: Pair,
     /// A kill to the next answer, and a bare start to the first answer.
     pub(crate) crash: Pair,
+    /// The same with a spare.
+    pub(crate) crash_with_spare: Pair,
     /// Many plugins to ready, and as many bare starts to the first answer.
     pub(crate) many_starts: Pair,
     /// Hundreds of plugins to their first answers, and as many bare starts.
@@ -80,7 +85,7 @@ impl Plan {
     pub(crate) fn quick() -> Plan {
         let heats = vec![
             Heat { case: alone(32), contenders: vec![RAW, ENGINE, UNRECORDED, SOCKET] },
-            Heat { case: alone(1024 * 1024), contenders: vec![RAW, ENGINE] },
+            Heat { case: alone(1024 * 1024), contenders: vec![RAW, ENGINE, SOCKETPAIR] },
             Heat { case: crowded(32), contenders: vec![ENGINE, UNRECORDED, RMCP_DEFAULT] },
         ];
         Plan {
@@ -97,7 +102,7 @@ impl Plan {
 
     /// Everyone in every case.
     pub(crate) fn full() -> Plan {
-        let everyone = vec![RAW, ENGINE, UNRECORDED, ENGINE_SDK, SOCKET, RMCP_DEFAULT, RMCP_BEST];
+        let everyone = vec![RAW, ENGINE, SOCKETPAIR, UNRECORDED, ENGINE_SDK, SOCKET, RMCP_DEFAULT, RMCP_BEST];
         let cases = PAYLOADS.map(alone).into_iter().chain(PAYLOADS.map(crowded));
         let heats = cases.map(|case| Heat { case, contenders: everyone.clone() }).collect();
         Plan {
@@ -120,7 +125,7 @@ impl Plan {
 /// Measures all of the plan; every process it starts has ended when it returns.
 pub(crate) fn measure(plan: &Plan, programs: &Programs) -> io::Result<Findings> {
     crowd::allow_many_files()?;
-    let daemon = Rc::new(Daemon::start(programs)?);
+    let daemon = Rc::new(Daemon::start(&programs.plugd, &programs.echo_plugin)?);
     let samples = {
         let mut contenders = enter(plan, programs, &daemon)?;
         take_turns(&mut contenders, &plan.heats, plan.call_repetitions, plan.slice)?
@@ -131,15 +136,8 @@ pub(crate) fn measure(plan: &Plan, programs: &Programs) -> io::Result<Findings> 
     drop(daemon);
 
     let plugin = &programs.echo_plugin;
-    let victim = Victim::start(plugin)?;
-    let crash = Pair::measure(
-        "crashes",
-        repetitions,
-        each,
-        || victim.time_kill_to_answer(),
-        || bare::time_to_first_answer(plugin),
-    )?;
-    drop(victim);
+    let crash = measure_crashes(plugin, false, repetitions, each)?;
+    let crash_with_spare = measure_crashes(plugin, true, repetitions, each)?;
 
     let many_starts = Pair::measure(
         "starts",
@@ -165,7 +163,45 @@ pub(crate) fn measure(plan: &Plan, programs: &Programs) -> io::Result<Findings> 
         0 => None,
         repetitions => Some(record::measure(repetitions)?),
     };
-    Ok(Findings { samples, command, crash, many_starts, crowd, known, rss_kib, run_rss_kib, sdks, record })
+    Ok(Findings {
+        samples,
+        command,
+        crash,
+        crash_with_spare,
+        many_starts,
+        crowd,
+        known,
+        rss_kib,
+        run_rss_kib,
+        sdks,
+        record,
+    })
+}
+
+/// One call in flight over pipes and over sockets, in every size.
+pub(crate) fn measure_streams(programs: &Programs) -> io::Result<Samples> {
+    let host = Rc::new(Host::open(&echo_config(programs))?);
+    let mut contenders: Vec<Box<dyn Contender>> = vec![
+        Box::new(Raw::start(&programs.raw_echo)?),
+        Box::new(EngineEcho { name: ENGINE, host: Rc::clone(&host), plugin: "echo" }),
+        Box::new(EngineEcho { name: SOCKETPAIR, host, plugin: "pair" }),
+    ];
+    let heats =
+        PAYLOADS.map(|payload| Heat { case: alone(payload), contenders: vec![RAW, ENGINE, SOCKETPAIR] });
+    take_turns(&mut contenders, &heats, 15, Duration::from_millis(150))
+}
+
+/// A kill to the next answer, with a spare or without, and a bare start to the first answer.
+pub(crate) fn measure_crashes(
+    plugin: &Path,
+    spared: bool,
+    repetitions: usize,
+    each: usize,
+) -> io::Result<Pair> {
+    let victim = Victim::start(plugin, spared)?;
+    let what = if spared { "crashes with a spare" } else { "crashes" };
+    let kill = || victim.time_kill_to_answer();
+    Pair::measure(what, repetitions, each, kill, || bare::time_to_first_answer(plugin))
 }
 
 /// Hundreds of plugins started and answered.
@@ -181,19 +217,27 @@ pub(crate) fn measure_crowd(plugin: &Path, repetitions: usize) -> io::Result<Pai
     )
 }
 
+/// The plugins that echo: over pipes, over sockets, and with the SDK.
+fn echo_config(programs: &Programs) -> String {
+    let echo = |name, program| plugin_config(name, program) + "concurrency = 64\n";
+    [
+        echo("echo", &programs.echo_plugin),
+        echo("pair", &programs.echo_plugin),
+        "stdio = \"socketpair\"\n".to_owned(),
+        echo("sdk", &programs.sdk_echo),
+    ]
+    .concat()
+}
+
 /// Starts the contenders that the plan names.
 fn enter(plan: &Plan, programs: &Programs, daemon: &Rc<Daemon>) -> io::Result<Vec<Box<dyn Contender>>> {
-    let config = [
-        plugin_config("echo", &programs.echo_plugin),
-        "concurrency = 64\n".to_owned(),
-        plugin_config("sdk", &programs.sdk_echo),
-        "concurrency = 64\n".to_owned(),
-    ];
-    let host = Rc::new(Host::open(&config.concat())?);
-    let unrecorded = Rc::new(Host::open(&["[record]\nenabled = false\n", &config.concat()].concat())?);
+    let config = echo_config(programs);
+    let host = Rc::new(Host::open(&config)?);
+    let unrecorded = Rc::new(Host::open(&format!("[record]\nenabled = false\n{config}"))?);
     let mut contenders: Vec<Box<dyn Contender>> = vec![
         Box::new(Raw::start(&programs.raw_echo)?),
         Box::new(EngineEcho { name: ENGINE, host: Rc::clone(&host), plugin: "echo" }),
+        Box::new(EngineEcho { name: SOCKETPAIR, host: Rc::clone(&host), plugin: "pair" }),
         Box::new(EngineEcho { name: UNRECORDED, host: unrecorded, plugin: "echo" }),
         Box::new(EngineEcho { name: ENGINE_SDK, host, plugin: "sdk" }),
         Box::new(Socket::connect(Rc::clone(daemon))?),

@@ -83,7 +83,7 @@ pub(crate) async fn cancel(sandbox: &Sandbox, mut numbers: Numbers, ends: Instan
         let calls: Vec<_> =
             report.daemon.calls.iter().filter(|call| !calm(call.operation.plugin.as_str())).collect();
         if !calls.is_empty() {
-            let params = CancelParams { call_id: numbers.pick(&calls).call_id.clone() };
+            let params = CancelParams { call_id: numbers.pick(&calls).call_id.clone(), caller: None };
             match timeout(PATIENCE, connected.cancel(&params)).await {
                 Ok(Ok(report)) if report.cancelled => done.did("cancel"),
                 // It was over already, or so is the daemon.

@@ -59,7 +59,7 @@ fn c140_nothing_is_destroyed_without_a_yes_that_somebody_gave() {
     assert_eq!(ran(&sandbox), wiped());
 
     let at_terminal = |keys: &str| {
-        let terminal = Terminal::run(&sandbox, &call, &[("(yes/no) [no]: ", 0.0, keys)]);
+        let terminal = Terminal::run(&sandbox, &call, &[("[y/N]: ", 0.0, keys)]);
         let (code, _) = terminal.end();
         let screen = sandbox.read("terminal/screen");
         assert!(screen.contains("files.wipe") && screen.contains("\"count\": 3"), "{screen}");
@@ -80,8 +80,7 @@ fn r_x9_only_what_is_declared_so_is_confirmed() {
     assert_eq!(ran(&sandbox), [json!(["greet", {}])], "undeclared effects run from a script");
     stopped(&sandbox, &["files.ask_always"]);
     assert_eq!(ran(&sandbox), [] as [Value; 0]);
-    let (code, _) =
-        Terminal::run(&sandbox, &["call", "files.ask_always"], &[("(yes/no) [no]: ", 0.0, "y\n")]).end();
+    let (code, _) = Terminal::run(&sandbox, &["call", "files.ask_always"], &[("[y/N]: ", 0.0, "y\n")]).end();
     assert_eq!((code, ran(&sandbox)), (0, vec![json!(["ask_always", {}])]));
     // A person who will not be asked is asked for by a token like a script.
     let (code, _) = Terminal::run(&sandbox, &["call", "files.wipe", "count=3", "--no-ask"], &[]).end();

@@ -105,11 +105,13 @@ def not_kept_from():
 
 def handle(operation, arguments, params):
     if operation == "advised":
-        raise Failure("Operation not permitted", hint="Try another one.")
+        raise Failure("Permission denied", hint="Try another one.")
     if operation == "die":
         sys.stderr.write("cannot open kept: EACCES\n")
         sys.stderr.flush()
         os._exit(3)
+    if operation == "connects":
+        raise Failure("connect EACCES /run/nobody.sock", hint="Start it.")
     if operation == "unrelated":
         raise Failure("there is no page 5", hint="Pages are numbered 1 to 4.")
     if operation in ("read", "not_kept_from"):
@@ -146,6 +148,7 @@ fn declared() -> String {
         ("read", true),
         ("advised", true),
         ("not_kept_from", true),
+        ("connects", true),
         ("unrelated", true),
         ("die", false),
     ];
@@ -230,6 +233,8 @@ fn d19_a_plugin_in_a_read_only_sandbox_changes_no_file_and_its_error_says_why() 
     // What fails for something else says nothing of the sandbox.
     let unrelated = ended(&daemon, 1, &["call", "boxed.unrelated"]);
     assert_eq!(hint(&unrelated), "Pages are numbered 1 to 4.");
+    let connects = ended(&daemon, 1, &["call", "boxed.connects"]);
+    assert_eq!(hint(&connects), "Start it.", "no file was to be written");
     daemon.stop();
 }
 

@@ -41,7 +41,7 @@ fn a_run_that_failed_to_take_over_is_to_be_mended_and_not_restarted() {
         assert!(found.contains(part), "{part}: {found}");
     }
     let shown = daemon.plugd(&["status", "fp"]).expect(0).stdout;
-    for part in ["mend it, then `plugd reload fp`", "last line on stderr: no such word"] {
+    for part in ["mend it, then `plugd reload fp`", "it said on stderr: no such word"] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     assert!(!found.contains("plugd restart") && !shown.contains("plugd restart"), "{found} {shown}");

@@ -70,7 +70,7 @@ fn an_exit_during_a_call_fails_it_with_the_status_and_the_last_words() {
     check(
         &["--exit-in-call"],
         "",
-        ("plugin_died", &["bad", "exit status 3", "its last line on stderr: boom"]),
+        ("plugin_died", &["bad", "exit status 3", "it said on stderr: boom"]),
         Then::Replaced,
     );
 }

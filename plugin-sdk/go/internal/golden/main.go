@@ -66,7 +66,7 @@ type config struct {
 	Word string `json:"word" desc:"The word to greet with." default:"hello"`
 }
 
-func (g *golden) init(cx *plugd.HookContext, config config) error {
+func (g *golden) init(cx *plugd.InitContext, config config) error {
 	if err := g.reload(cx, config); err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (g *golden) init(cx *plugd.HookContext, config config) error {
 	return nil
 }
 
-func (g *golden) reload(_ *plugd.HookContext, config config) error {
+func (g *golden) reload(_ *plugd.InitContext, config config) error {
 	if config.Word == "bad" {
 		return plugd.Errorf("bad_word", "the word is %s", config.Word)
 	}
@@ -82,7 +82,7 @@ func (g *golden) reload(_ *plugd.HookContext, config config) error {
 	return nil
 }
 
-func (g *golden) shutdown(cx *plugd.HookContext) error {
+func (g *golden) shutdown(cx *plugd.InitContext) error {
 	cx.Info("bye")
 	return nil
 }

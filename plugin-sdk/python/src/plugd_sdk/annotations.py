@@ -13,6 +13,7 @@ import typing
 from typing import Any, Callable, Dict, ForwardRef, List, Mapping, Optional, Tuple, TypeVar, Union
 
 from . import docstrings, pydantic_types
+from .convert import strict_reader
 from .encode import json_default
 from .forms import (
     NO_DEFAULT,
@@ -30,7 +31,7 @@ from .forms import (
     Table,
     inner,
 )
-from .param import gather
+from .param import faults_of, gather
 from .scalars import SCALARS, scalar
 
 _LISTS = {
@@ -115,6 +116,9 @@ class Annotations:
 
     def _generic(self, annotation: Any, origin: Any, arguments: Tuple[Any, ...]) -> Form:
         if origin is typing.Annotated:
+            faults = faults_of(annotation.__metadata__)
+            if faults:
+                raise NoForm("; ".join(faults))
             return Limited(self.form(arguments[0]), gather(annotation.__metadata__))
         if origin in _UNIONS:
             return one_of([self.form(argument) for argument in arguments])
@@ -200,19 +204,25 @@ class Annotations:
 
     def _dataclass(self, kind: Any) -> Form:
         hints, doc = self.hints(kind), docstrings.parse(own_doc(kind))
-        members = []
+        members, faults = [], []
         for member in dataclasses.fields(kind):
             default = member.default
             if member.default_factory is not dataclasses.MISSING:
                 default = member.default_factory()
-            found = self.field(
-                member.name,
-                hints.get(member.name, Any),
-                NO_DEFAULT if default is dataclasses.MISSING else default,
-                doc.parameters.get(member.name) or member.metadata.get("description"),
-            )
+            try:
+                found = self.field(
+                    member.name,
+                    hints.get(member.name, Any),
+                    NO_DEFAULT if default is dataclasses.MISSING else default,
+                    doc.parameters.get(member.name) or member.metadata.get("description"),
+                )
+            except NoForm as error:
+                faults.append(str(error))
+                continue
             found.is_input = member.init
             members.append(found)
+        if faults:
+            raise NoForm("; ".join(faults))
         return Record(members, kind, doc.description)
 
     def _typed_dict(self, kind: Any) -> Form:
@@ -243,12 +253,14 @@ class Annotations:
             raise NoForm(f"{name}: {error}") from None
         said = gather([part.param for part in _limits(form)])
         has_default = default is not NO_DEFAULT
+        declared = _json_default(default) if has_default else NO_DEFAULT
+        _check_default(name, form, declared)
         return Field(
             name=said.name or name,
             attribute=name,
             form=form,
             required=not has_default,
-            default=_json_default(default) if has_default else NO_DEFAULT,
+            default=declared,
             description=said.description or description,
         )
 
@@ -315,6 +327,18 @@ def _json_default(default: Any) -> Any:
         return json_default(default)
     except (TypeError, ValueError):
         return NO_DEFAULT
+
+
+def _check_default(name: str, form: Form, default: Any) -> None:
+    """Refuses a default that is not of its type, but for None, by which Python says that nothing was given."""
+    items = default if isinstance(default, list) else [default]
+    # An object's members are written and read by other names: those are left to Python.
+    if default is NO_DEFAULT or default is None or not all(isinstance(item, (str, int, float)) for item in items):
+        return
+    try:
+        strict_reader(form)(default)
+    except (TypeError, ValueError) as error:
+        raise NoForm(f"{name}: its default is {default!r}: {error}") from None
 
 
 def _advice(kind: type) -> str:

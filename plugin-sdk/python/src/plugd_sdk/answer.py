@@ -7,9 +7,10 @@ import threading
 import traceback
 from typing import Any, Dict
 
+from .asked import NotAwaited
 from .call import Call
 from .encode import NotJson, dumps
-from .errors import HANDLER_FAILED, INVALID_PARAMS, Error, coded, fault
+from .errors import HANDLER_FAILED, INVALID_PARAMS, Error, coded, fault, reason
 from .forms import Unfit
 from .operation import unfit_argument
 from .reply import Reply
@@ -45,12 +46,16 @@ def failure(call: Call, error: BaseException) -> Error:
         return unfit_argument(error)
     if isinstance(error, NotJson):
         return coded(HANDLER_FAILED, f"the result of {operation.name} cannot be written as JSON: {error}")
+    if isinstance(error, NotAwaited):
+        tell_stack(f"{operation.name} failed (call {call.call_id})", error)
+        return coded(HANDLER_FAILED, str(error))
     if isinstance(error, TypeError):
         # Of calling it, perhaps: the host checks arguments, but a test's may not fit.
         error = operation.unfit(call.arguments) or error
     if isinstance(error, Error):
         return error
-    return told(f"{operation.name} failed (call {call.call_id})", error, tell=not operation.has_secrets)
+    tell_stack(f"{operation.name} failed (call {call.call_id})", error)
+    return fault(operation.name, error)
 
 
 def hook_failure(name: str, error: BaseException) -> Error:
@@ -58,15 +63,17 @@ def hook_failure(name: str, error: BaseException) -> Error:
     if isinstance(error, Unfit):
         where = f"{error.path}: " if error.path else ""
         return coded(INVALID_PARAMS, f"the configuration does not fit: {where}{error.expected}")
-    return error if isinstance(error, Error) else told(f"{name} failed", error)
+    if isinstance(error, Error):
+        return error
+    tell_stack(f"{name} failed", error)
+    return reason(error)
 
 
-def told(what: str, error: BaseException, *, tell: bool = True) -> Error:
-    """What a caller is told of a fault, once stderr was told its stack; a person's Ctrl-C goes on."""
+def tell_stack(what: str, error: BaseException) -> None:
+    """Tells stderr of a fault; a person's Ctrl-C goes on."""
     if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
         raise error
     complain(f"{what}:\n" + "".join(traceback.format_exception(type(error), error, error.__traceback__)))
-    return fault(error, tell=tell)
 
 
 def complain(text: str) -> None:

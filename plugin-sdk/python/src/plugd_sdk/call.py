@@ -6,11 +6,12 @@ import threading
 import time
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from .link import Link
 
 if TYPE_CHECKING:
+    from .asked import Asked
     from .operation import Operation
 
 #: No call is given longer than this, whatever its deadline says, in milliseconds.
@@ -27,6 +28,8 @@ class Call:
     _asked_before = 0.0
     _asked_since = 0.0
     _open_questions = 0
+    #: What the handler has asked for and not awaited yet.
+    unawaited: "Tuple[Asked[Any], ...]" = ()
 
     def __init__(
         self, link: Link, request_id: Any, operation: "Operation", arguments: Dict[str, Any], said: Dict[str, Any]

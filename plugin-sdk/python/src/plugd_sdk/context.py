@@ -86,12 +86,12 @@ class CallContext(Log):
         matter, use :class:`plugd_sdk.testing.Host`. ``said`` is what the host would say of the call:
         ``session_id``, ``traceparent``, ``attempt``, ``idempotency_key``, ``caller``, ``locale``.
         """
-        from .operation import Operation, Options
+        from .operation import Operation
 
         link = Link()
         link.state = state
         said = {"call_id": "test", "deadline_ms": deadline * 1000, **said}
-        call = Call(link, 0, Operation(lambda: None, Options(name="test")), {}, said)
+        call = Call(link, 0, Operation(lambda: None, {"name": "test"}), {}, said)
         call.is_cancelled = cancelled
         return cls(call)
 

@@ -132,7 +132,13 @@ def _refuse(value: Any) -> Any:
 
 
 def _no_form(value: Any) -> str:
-    advice = ": decode it, or use base64" if isinstance(value, (bytes, bytearray)) else ""
+    advice = ""
+    if isinstance(value, (bytes, bytearray)):
+        advice = ": decode it, or use base64"
+    elif isinstance(value, collections.abc.Awaitable):
+        advice = ": is an await missing?"
+    elif isinstance(value, collections.abc.Iterator):
+        advice = ": make it a list"
     return f"{type(value).__name__} has no form in JSON{advice}"
 
 

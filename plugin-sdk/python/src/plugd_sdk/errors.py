@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, Optional, Type
 
+from .names import RULE, is_name, suggestion
+
 #: The operation failed, in its own words.
 OPERATION_FAILED = 1
 #: A fault in the plugin: a handler raised what it did not mean to.
@@ -15,15 +17,16 @@ METHOD_NOT_FOUND = -32601
 #: What came with a request does not fit it.
 INVALID_PARAMS = -32602
 
-#: As much of an unexpected exception's text as a caller is told, in characters.
+#: As much of an exception's text as an operator is told, in characters.
 FAULT_TEXT_MAX = 300
 
 
 class Error(Exception):
     """A failure in the plugin's own words, for callers to read and act on.
 
-    ``name`` is in snake case, for programs to tell failures apart; ``message`` says what happened;
-    ``hint`` what the caller can do about it; ``retryable`` that the same call may succeed later::
+    ``name`` is in snake case, for programs to tell failures apart, and any other is a ``ValueError``;
+    ``message`` says what happened; ``hint`` what the caller can do about it; ``retryable`` that the same
+    call may succeed later::
 
         raise Error("ticket_not_found", "there is no ticket TK-9", hint="list_open shows those there are")
 
@@ -36,6 +39,8 @@ class Error(Exception):
     def __init__(
         self, name: Optional[str], message: str, *, hint: Optional[str] = None, retryable: bool = False
     ) -> None:
+        if name is not None and not is_name(name):
+            raise ValueError(f"{name!r} is no name of a failure: {RULE}{suggestion(str(name))}")
         super().__init__(message)
         self.name = name
         self.message = message
@@ -94,21 +99,27 @@ def coded(code: int, message: str) -> Error:
     return error
 
 
-def fault(exception: BaseException, *, tell: bool = True) -> Error:
-    """What a caller is told of an exception that no handler means to raise: its text, never its stack.
+def fault(what: str, exception: BaseException) -> Error:
+    """What a caller is told of an exception that no handler means to raise: its class.
 
-    With ``tell=False`` not even the text: the arguments, which it might quote, hold a secret.
+    Its text may quote what is not for callers, such as a secret among the arguments: the log has it.
     """
+    return coded(HANDLER_FAILED, f"{what} failed unexpectedly: it raised {type(exception).__name__}")
+
+
+def reason(exception: BaseException) -> Error:
+    """What an operator is told of an exception of a hook: why the plugin does not start."""
+    kind = type(exception).__name__
     try:
-        text = " ".join(str(exception).split()) or type(exception).__name__
+        text = " ".join(str(exception).split()) or kind
     except Exception:
-        text = type(exception).__name__
+        text = kind
     if isinstance(exception, (KeyError, SystemExit)):
         # Which alone would say too little.
-        text = f"{type(exception).__name__}: {text}"
+        text = f"{kind}: {text}"
     if len(text) > FAULT_TEXT_MAX:
         text = text[: FAULT_TEXT_MAX - 1] + "…"
-    return coded(HANDLER_FAILED, text if tell else "a fault in the plugin")
+    return coded(HANDLER_FAILED, text)
 
 
 def _rebuild(kind: Type[Error], wire: Mapping[str, Any], code: int) -> Error:
@@ -118,7 +129,9 @@ def _rebuild(kind: Type[Error], wire: Mapping[str, Any], code: int) -> Error:
     # A class of an author's may have an __init__ of its own.
     error = kind.__new__(kind)
     message, retryable = str(wire.get("message", "")), data.get("retryable") is True
-    Error.__init__(error, data.get("name"), message, hint=data.get("hint"), retryable=retryable)
+    Error.__init__(error, None, message, hint=data.get("hint"), retryable=retryable)
+    # As it came: a host's name is not for us to refuse.
+    error.name = data.get("name")
     error.code = code
     error.cause = data.get("cause")
     return error

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import re
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
@@ -15,18 +14,15 @@ from .context import Context
 from .convert import arguments_reader
 from .errors import INVALID_PARAMS, Error, coded
 from .forms import NO_DEFAULT, Anything, Field, Form, Record, Unfit
+from .names import RULE, is_name, misspelt, suggestion
 from .reply import Reply
 
 Handler = Callable[..., Any]
 
-#: The longest name of an operation, in characters.
-NAME_MAX = 64
 #: The longest that the host lets a call run, in milliseconds.
 TIMEOUT_MAX_MS = 3_600_000
 #: The smallest page that the host makes of a result, in bytes.
 RESULT_LIMIT_MIN = 256
-
-_NAME = re.compile(r"[a-z0-9_]{1,64}\Z")
 
 
 @dataclass(frozen=True)
@@ -80,6 +76,8 @@ _LIMITS: Tuple[Tuple[str, int, Optional[int]], ...] = (
     ("result_limit", RESULT_LIMIT_MIN, None),
 )
 _WORDS = (("audience", ("callers", "plugins")), ("confirm", ("auto", "always", "never")))
+#: What a parameter without a type is called where the context is meant.
+_CONTEXT_NAMES = ("ctx", "context")
 _EFFECTS = ("read_only", "destructive", "idempotent", "open_world")
 #: Options that stand in the manifest as they are, before and after the schemas.
 _FIRST = ("title", "description", "when_to_use", "when_not_to_use", "examples", "category", "audience")
@@ -92,17 +90,19 @@ class Operation:
     Not when it is declared: its annotations may name what stands further down in the file.
     """
 
-    def __init__(self, handler: Handler, options: Options, namespace: Optional[Mapping[str, Any]] = None) -> None:
+    def __init__(
+        self, handler: Handler, options: Mapping[str, Any], namespace: Optional[Mapping[str, Any]] = None
+    ) -> None:
+        known = [option.name for option in dataclasses.fields(Options)]
         self.handler = handler
-        self.options = options
-        self.name = str(options.name or getattr(handler, "__name__", ""))
+        self.options = Options(**{name: value for name, value in options.items() if name in known})
+        self._misspelt = misspelt("@operation", options, known)
+        self.name = str(self.options.name or getattr(handler, "__name__", ""))
         self.is_async = inspect.iscoroutinefunction(handler)
         #: Which keyword the handler takes the context by.
         self.context_keyword: Optional[str] = None
         #: Makes keywords for the handler of a call's arguments; ``None`` where they are ready.
         self.read: Optional[Callable[[Dict[str, Any]], Dict[str, Any]]] = None
-        #: Whether an argument is a secret, which no message of a fault may quote.
-        self.has_secrets = False
         self._namespace = namespace
         self._record = Record([])
         self._output: Form = Anything()
@@ -112,9 +112,9 @@ class Operation:
     def prepare(self) -> List[str]:
         """Reads the handler's types; gives everything that is wrong with the operation, a sentence each."""
         if self._faults is None:
-            self._faults = self.options.faults()
-            if not _NAME.match(self.name):
-                self._faults.append(f"this is no name: expected 1 to 64 of a-z, 0-9 and _{_suggestion(self.name)}")
+            self._faults = [*self._misspelt, *self.options.faults()]
+            if not is_name(self.name):
+                self._faults.append(f"this is no name: {RULE}{suggestion(self.name)}")
             given = self.options.input_schema
             if given is not None and given.get("type", "object") != "object":
                 self._faults.append(f"its arguments are an object, and input_schema is of type {given['type']!r}")
@@ -171,13 +171,12 @@ class Operation:
             faults.append(str(error))
             return
         self.read = arguments_reader(self._record)
-        self.has_secrets = _has_secrets(self.input_schema())
 
     def _take_context(self, name: str, kind: Any, faults: List[str]) -> None:
         wanted = AsyncContext if self.is_async else Context
         if kind is not wanted:
             how = "an async def" if self.is_async else "a plain def"
-            faults.append(f"{name} is a {kind.__name__}, and {how} takes a {wanted.__name__}")
+            faults.append(f"{name} is of the type {kind.__name__}, and {how} takes {wanted.__name__}")
         if self.context_keyword is not None:
             faults.append(f"{name} is a second context: one is enough")
         self.context_keyword = name
@@ -194,6 +193,9 @@ class Operation:
             self._record.others = annotations.form(hint)
         elif parameter.name == "self":
             faults.append("self has nobody to be: offer the method of an object, plugin.operation(it.method)")
+        elif hint is parameter.default is inspect.Parameter.empty and parameter.name in _CONTEXT_NAMES:
+            wanted = AsyncContext if self.is_async else Context
+            faults.append(f"{parameter.name} has no type: annotate it, {parameter.name}: {wanted.__name__}")
         elif parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.POSITIONAL_ONLY):
             faults.append(f"{parameter.name}: arguments come by name: take a list, and no * or / parameters")
         else:
@@ -227,24 +229,8 @@ def _output_form(annotations: Annotations, hint: Any) -> Form:
         raise NoForm(f"what it returns: {error}") from None
 
 
-def _has_secrets(part: Any) -> bool:
-    if isinstance(part, list):
-        return any(_has_secrets(item) for item in part)
-    if not isinstance(part, dict):
-        return False
-    is_secret = part.get("x-sensitive") is True or part.get("writeOnly") is True or part.get("format") == "password"
-    return is_secret or any(_has_secrets(value) for value in part.values())
-
-
 def _is_int(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _suggestion(name: str) -> str:
-    """The nearest legal spelling of a name, if there is one."""
-    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
-    snake = re.sub(r"[^a-z0-9]+", "_", snake).strip("_")[:NAME_MAX]
-    return f"; did you mean {snake}?" if snake and snake != name else ""
 
 
 #: The names of all options.

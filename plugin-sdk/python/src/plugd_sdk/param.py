@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, Dict, Iterable, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
+
+from .names import keep_misspelt, kept_misspelt
 
 Number = Union[int, float]
 
@@ -36,6 +38,14 @@ class Param:
     sensitive: bool = False
     #: Keywords of JSON Schema for which there is no name here.
     schema: Optional[Dict[str, Any]] = None
+
+
+keep_misspelt(Param)
+
+
+def faults_of(metadata: Iterable[Any]) -> List[str]:
+    """What is wrong with the :class:`Param` among the metadata of an ``Annotated``."""
+    return [fault for item in metadata if isinstance(item, Param) for fault in kept_misspelt(item)]
 
 
 #: How the members are called in JSON Schema; those whose keyword depends on the type stand apart.

@@ -10,7 +10,8 @@ from typing import Any, Callable, Dict, List, Mapping, NoReturn, Optional, Seque
 
 from .errors import DeclarationError
 from .hooks import Hook, Hooks
-from .operation import Operation, Options
+from .names import keep_misspelt, kept_misspelt
+from .operation import Operation
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -105,7 +106,7 @@ class Plugin:
 
         def offer(function: F) -> F:
             namespace = caller if "<locals>" in getattr(function, "__qualname__", "") else None
-            self.operations.append(Operation(function, Options(**options), namespace))
+            self.operations.append(Operation(function, options, namespace))
             return function
 
         return offer if handler is None else offer(handler)
@@ -189,7 +190,7 @@ class Plugin:
 
     def _faults(self) -> List[str]:
         name = self.name or name_of(_main_module())
-        faults: List[str] = []
+        faults = kept_misspelt(self)
         if not _NAME.match(name):
             faults.append(f"{name!r} is no name of a plugin: expected 1 to 64 letters, digits, _ or -")
         if not (isinstance(self.concurrency, int) and 1 <= self.concurrency <= CONCURRENCY_MAX):
@@ -207,6 +208,8 @@ class Plugin:
             seen.add(operation.name)
         return faults + self.hooks.prepare()
 
+
+keep_misspelt(Plugin)
 
 #: The plugin that a file without one of its own declares with ``@operation`` and runs with ``serve()``.
 default = Plugin()

@@ -143,6 +143,9 @@ class _Writer:
             schema["required"] = required
         if form.others is not None:
             schema["additionalProperties"] = self.write(form.others) or True
+        elif not members and not self._is_output:
+            # A host takes any key where no property is listed.
+            schema["additionalProperties"] = False
         return schema
 
     def _member(self, member: Field) -> Schema:

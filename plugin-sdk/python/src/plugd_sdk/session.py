@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, FrozenSet, Mapping, Optio
 
 from . import answer, errors
 from .answer import complain
+from .asked import check_awaited
 from .async_context import AsyncContext
 from .call import Call, current
 from .context import CallContext, Context
@@ -185,11 +186,15 @@ class Session(Link):
 
         current.set(call)
         try:
-            member = answer.result(await call.operation.handler(**self._arguments(call, AsyncContext)))
+            outcome = await call.operation.handler(**self._arguments(call, AsyncContext))
+            check_awaited(call)
+            member = answer.result(outcome)
         except CancelledError:
             member = answer.refusal(Cancelled())
         except BaseException as error:
             member = answer.refusal(answer.failure(call, error))
+        for asked in call.unawaited:
+            asked.close()
         self._end(call, member)
 
     def run_hook(self, name: str, request_id: Any, params: Dict[str, Any]) -> None:

@@ -1,7 +1,8 @@
 """A host in memory, for an author's tests of a whole plugin.
 
 The plugin runs in a thread of the test and speaks the real protocol over a pipe; only the process is
-missing, and the host's checks: arguments arrive as the test gives them::
+missing, and most of the host's checks: arguments arrive as the test gives them, but for keys that nobody
+declared, which are refused as a host does::
 
     from plugd_sdk.testing import Host
     import greet
@@ -13,6 +14,7 @@ missing, and the host's checks: arguments arrive as the test gives them::
 
 from __future__ import annotations
 
+import difflib
 import json
 import logging
 import os
@@ -38,6 +40,10 @@ PATIENCE = 60.0
 GOODBYE = 5.0
 #: The codes of a failed ``host/call`` and ``host/ask``.
 _CALL_FAILED, _ASK_FAILED = 3, 4
+#: What a host says of arguments that do not fit, with the name ``invalid_arguments``.
+_INVALID_ARGUMENTS = 2001
+#: Keywords by which a schema may take keys that stand elsewhere than under its ``properties``.
+_TAKES_MORE = ("patternProperties", "$ref", "allOf", "anyOf", "oneOf", "if", "dependentSchemas")
 
 #: What plays another plugin: its data, a :class:`Reply`, or what makes either of the arguments.
 OtherPlugin = Union[Any, Callable[[Dict[str, Any]], Any]]
@@ -200,9 +206,14 @@ class Host:
     def begin(self, operation: str, arguments: Optional[Mapping[str, Any]] = None, /, **named: Any) -> RunningCall:
         """Calls an operation without waiting."""
         self.start()
+        arguments = {**(arguments or {}), **named}
         request_id = self._next_id()
+        unknown = self._undeclared(operation, arguments)
+        if unknown is not None:
+            self._replies[request_id].failure = unknown
+            return RunningCall(self, request_id)
         context = {"call_id": str(request_id), "deadline_ms": int(self._deadline * 1000), "caller": "test"}
-        params = {"operation": operation, "arguments": {**(arguments or {}), **named}, "context": context}
+        params = {"operation": operation, "arguments": arguments, "context": context}
         self._send({"id": request_id, "method": "call", "params": params})
         return RunningCall(self, request_id)
 
@@ -252,6 +263,20 @@ class Host:
     def _done(self, reply: TestReply) -> None:
         if reply.failure is not None:
             raise reply.failure
+
+    def _undeclared(self, operation: str, arguments: Mapping[str, Any]) -> Optional[Error]:
+        """The host's failure of a call with keys that its operation does not declare."""
+        schemas = [it["input_schema"] for it in self._session.manifest["operations"] if it["name"] == operation]
+        known = _only_keys(schemas[0]) if schemas else None
+        unknown = [] if known is None else [key for key in arguments if key not in known]
+        if known is None or not unknown:
+            return None
+        expected = f"expected only the keys {', '.join(known)}" if known else "expected no arguments"
+        nearest = difflib.get_close_matches(unknown[0], known, 1)
+        meant = f"; did you mean {nearest[0]}?" if nearest else ""
+        error = Error("invalid_arguments", f"the arguments do not fit {operation}: {unknown[0]}: {expected}{meant}")
+        error.code = _INVALID_ARGUMENTS
+        return error
 
     def _next_id(self) -> int:
         assert self._to_plugin >= 0, "this host is closed"
@@ -364,6 +389,15 @@ class Host:
         if swapped:
             variables[change["name"]] = change["value"]
         return {"swapped": swapped}
+
+
+def _only_keys(schema: Mapping[str, Any]) -> Optional[List[str]]:
+    """The keys that a host takes; ``None`` where it takes any, or that is not to be read off easily."""
+    is_closed = schema.get("additionalProperties") is False
+    lists = bool(schema.get("properties")) and "additionalProperties" not in schema
+    if not (is_closed or lists) or any(keyword in schema for keyword in _TAKES_MORE):
+        return None
+    return list(schema.get("properties", {}))
 
 
 class _Logging:

@@ -27,6 +27,7 @@ use plugd_protocol::plugin::method;
 use plugd_protocol::{CallId, Manifest};
 use serde_json::{Value, json};
 
+use crate::amount::Amount;
 use crate::error::Error;
 use crate::plugin::Plugin;
 use crate::serve::Session;
@@ -235,8 +236,9 @@ impl RunningCall<'_> {
     ///
     /// # Panics
     /// When it ends before, or does not get there.
-    pub fn wait_for_progress(&self, done: u64) {
-        let there = |reply: &TestReply| reply.progress.iter().any(|progress| progress.done >= done as f64);
+    pub fn wait_for_progress(&self, done: impl Amount) {
+        let done = done.amount();
+        let there = |reply: &TestReply| reply.progress.iter().any(|progress| progress.done >= done);
         let reply = self.host.shared.wait(self.id(), |reply| there(reply) || reply.result.is_some());
         assert!(there(&reply), "the call ended before it was that far: {reply:?}");
     }

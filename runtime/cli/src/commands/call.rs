@@ -10,6 +10,8 @@ use plugd_protocol::{CallError, CallResult, ErrorKind, OperationId};
 use serde_json::value::RawValue;
 
 use super::{add, lint};
+use crate::again;
+use crate::alone;
 use crate::arguments::Arguments;
 use crate::attend::{self, Attended, attend_with};
 use crate::context::{Context, for_record};
@@ -102,7 +104,12 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
         // Nothing was called; plugins that were asked what they have end with this process.
         none => {
             let (attended, operation) = match none {
-                Some(Err(failure)) => (Attended::Ended(Err(failure)), None),
+                Some(Err(mut failure)) => {
+                    if is_path(&args.target) {
+                        alone::reword(&mut failure.error, &args.target, None, context).await;
+                    }
+                    (Attended::Ended(Err(failure)), None)
+                }
                 _ => (Attended::NotBegun, OperationId::parse(&args.target).ok()),
             };
             let (result, code) = attend::result_of(attended, operation, context);
@@ -110,31 +117,56 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
         }
     };
     let operation = OperationId::parse(&params.operation).ok();
+    let about = About { operation: params.operation.clone(), arguments: params.arguments.clone() };
     let keyed = args.key.is_some();
     let ended = attend_with(&mut signals, &runtime, !args.no_ask, context, async |reach| {
         let called = runtime.call(CallParams { can_ask: reach.can_ask, ..params }, reach.asker).await;
         called.map_err(|failure| attend::lost_meanwhile(failure, keyed, operation.as_ref(), context))
     });
     let ended = ended.await;
-    let (mut result, code) = attend::result_of(ended, operation, context);
-    if is_path(&args.target) {
-        point_elsewhere(&mut result, &args.target);
-    }
-    let shown = attend::show(&result, context);
+    let (mut result, code) = attend::result_of(ended, operation.clone(), context);
+    reword(&mut result, &args.target, operation.as_ref(), &runtime, context).await;
+    let again = again(&mut result, &about, &runtime).await;
+    let shown = attend::show_with(&result, again.as_deref(), context);
     attend::finish(&result, runtime, context).await;
     shown.map(|()| code)
 }
 
-/// A plugin without any configuration has no log that `plugd logs` could show, and its calls lie in the
-/// record of no config file.
-fn point_elsewhere(result: &mut CallResult, path: &str) {
+/// What was called, and with what.
+struct About {
+    operation: String,
+    arguments: Option<Box<RawValue>>,
+}
+
+/// The command line to go on with, where the call stopped and no token carries it on; a hint says it, too.
+async fn again(result: &mut CallResult, about: &About, runtime: &Runtime) -> Option<String> {
+    result.pending.as_ref().filter(|pending| pending.token.is_none())?;
+    let schema = input_schema(&DescribeParams::new(&*about.operation), runtime, None).await;
+    let typed = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let line = again::with_what_is_missing(typed, result, about.arguments.as_deref(), schema.as_deref())?;
+    if let Some(error) = &mut result.error {
+        error.hint = Some(format!("call again: `{line}`"));
+    }
+    Some(line)
+}
+
+/// What is said of the result beside it: in full to whoever typed the command, and of a path as fits one.
+async fn reword(
+    result: &mut CallResult,
+    target: &str,
+    operation: Option<&OperationId>,
+    runtime: &Runtime,
+    context: &Context,
+) {
     let Some(error) = &mut result.error else { return };
-    let names = |command| error.hint.as_deref().is_some_and(|hint| hint.contains(command));
-    if names("`plugd logs") {
-        error.hint =
-            Some(format!("no log is kept of a path: after `plugd add {path}`, `plugd logs` has one"));
-    } else if names("calls show ") || names("`plugd start ") {
-        error.hint = None;
+    match (runtime, operation) {
+        (Runtime::Embedded { .. }, _) if is_path(target) => {
+            alone::reword(error, target, Some(runtime), context).await;
+        }
+        (Runtime::Embedded { .. }, Some(operation)) => {
+            alone::say_which_file(error, &operation.plugin, runtime).await;
+        }
+        (Runtime::Embedded { .. }, None) | (Runtime::Daemon(_), _) => {}
     }
 }
 
@@ -143,7 +175,12 @@ async fn explain(args: &Args, context: &Context) -> Result<u8, Failure> {
     let (params, runtime) = begin(args, context).await?;
     let shown = match runtime.explain(params).await {
         Ok(report) => context.output.report(&report, |paint| render::explanation(&report, paint)),
-        Err(failure) => Err(failure),
+        Err(mut failure) => {
+            if is_path(&args.target) {
+                alone::reword(&mut failure.error, &args.target, Some(&runtime), context).await;
+            }
+            Err(failure)
+        }
     };
     runtime.finish().await;
     shown.map(|()| 0)
@@ -152,7 +189,14 @@ async fn explain(args: &Args, context: &Context) -> Result<u8, Failure> {
 /// Everything up to the call itself.
 async fn begin(args: &Args, context: &Context) -> Result<(CallParams, Runtime), Failure> {
     let target = target(args)?;
-    let arguments = Arguments::read(target.words, args.json.as_deref())?;
+    let arguments = Arguments::read(target.words, args.json.as_deref()).map_err(|failure| {
+        let name = &args.target;
+        let is_program = target.program.is_none() && !name.contains('.') && Path::new(name).exists();
+        match args.words.first().filter(|word| is_program && !word.contains('=')) {
+            Some(word) => failure.hint(&format!("did you mean ./{name}? `plugd call ./{name} {word}`")),
+            None => failure,
+        }
+    })?;
     let mut operation = target.operation.to_owned();
     let runtime = match &target.program {
         Some(program) => {
@@ -238,7 +282,7 @@ fn not_fetched() -> Failure {
 }
 
 /// Whether a target is an executable, or a folder with a plugin.toml.
-fn is_path(target: &str) -> bool {
+pub(super) fn is_path(target: &str) -> bool {
     target.contains('/') || target == "." || target == ".."
 }
 

@@ -24,7 +24,8 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
 
 /// Stops a call, in the background or not.
 pub(super) async fn stop(call_id: CallId, context: &Context) -> Result<u8, Failure> {
-    let report = context.daemon().await?.cancel(&CancelParams { call_id }).await?;
+    let caller = context.global.caller.clone();
+    let report = context.daemon().await?.cancel(&CancelParams { call_id, caller }).await?;
     if !report.cancelled {
         let message = format!("no call {} is running; it may have ended", report.call_id);
         return Err(CallError::new(ErrorKind::UnknownCall, message).into());

@@ -8,19 +8,20 @@ use plugd_conformance::{Calls, Options};
 use plugd_engine::config::Environment;
 use plugd_protocol::control::{
     AddParams, CallParams, CheckReport, CheckedOperation, CheckedPlugin, DescribeParams, Description,
-    Exported, LintParams, ListParams, PluginState, ScenarioOutcome, Tried,
+    Exported, LintParams, ListParams, PluginState, ScenarioOutcome,
 };
 use plugd_protocol::manifest::{Confirm, TIMEOUT_MS_MAX};
-use plugd_protocol::{Operation, PluginName};
+use plugd_protocol::{CallError, ErrorKind, Operation, PluginName};
 use serde_json::Value;
 
-use super::PLUGIN_UNAVAILABLE;
 use super::lint::{self, Targets, open};
-use crate::attend::INTERRUPTED;
+use super::{PLUGIN_UNAVAILABLE, call};
+use crate::alone;
+use crate::attend::{INTERRUPTED, unless_interrupted};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::render;
-use crate::runtime::{Runtime, interrupted};
+use crate::runtime::{Interruptions, Runtime, interrupted};
 use crate::trial;
 
 /// Whether plugins can be used, and whether a program keeps to the protocol
@@ -30,7 +31,11 @@ Describes plugins and says of each operation how it is found, how it is filled a
 what its declaration could say better. Of a path it also tries what docs/checking.md lists: some fifty \
 scenarios, each with a process of the plugin, in a few seconds. No operation is called but with --call. \
 Without a name, the configuration and every plugin in it are looked at. Works with and without a daemon. \
-Exits 6 if something that is declared cannot be called or a scenario fails, 2 if the configuration is wrong.
+What a path requires and is not given with it is named, and calls that need it are not tried.
+
+Exits 6 if something that is declared cannot be called, a scenario fails, or a call with its own examples \
+crashes the handler, is not answered or does not fit. An error in the operation's own words is a warning, \
+and warnings fail under --strict alone. Exits 2 if the configuration is wrong.
 
 Examples:
   plugd check
@@ -54,7 +59,7 @@ pub(crate) struct Args {
     /// Leave out the scenarios that take long
     #[arg(long)]
     quick: bool,
-    /// Warnings of scenarios count as failures
+    /// Warnings count as failures, of scenarios and of calls
     #[arg(long)]
     strict: bool,
     /// How long a scenario waits for a call; 10 s otherwise
@@ -85,20 +90,81 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
         }
         Targets::Plugins(_) | Targets::Paths(_) => {}
     }
+    if let Some(file) = &args.junit {
+        can_be_written(file)?;
+    }
+    let mut signals = Interruptions::watch();
     let (runtime, plugins) = open(&targets, context).await?;
-    let looked = look_at(&runtime, plugins, problems, &args, &targets).await;
+    let looking = look_at(&runtime, plugins, problems, &args, &targets);
+    let looked = unless_interrupted(&mut signals, looking).await;
+    let Some(looked) = looked else {
+        runtime.finish_soon().await;
+        return Err(stopped());
+    };
+    let unknown = match &looked {
+        Ok(report) => unknown_name(report, &args, &runtime, context).await,
+        Err(_) => None,
+    };
     runtime.finish().await;
+    if let Some(failure) = unknown {
+        return Err(failure);
+    }
     let mut report = looked?;
     if let Targets::Paths(given) = &targets
         && !conform(&mut report, given, &args).await?
     {
-        return Ok(INTERRUPTED);
+        return Err(stopped());
     }
     if let Some(file) = &args.junit {
         write_junit(file, &render::junit(&report, args.strict))?;
     }
     context.output.report(&report, |paint| render::checked(&report, paint))?;
     Ok(if report.ok { 0 } else { PLUGIN_UNAVAILABLE })
+}
+
+/// The error where somebody interrupted it.
+fn stopped() -> Failure {
+    let error =
+        CallError::new(ErrorKind::Cancelled, "the check was interrupted: nothing is said of the plugins");
+    Failure { exit: INTERRUPTED, ..Failure::from(error) }
+}
+
+/// The error for a name after --call that none of them has; what never described itself may have any.
+async fn unknown_name(
+    report: &CheckReport,
+    args: &Args,
+    runtime: &Runtime,
+    context: &Context,
+) -> Option<Failure> {
+    if report.plugins.iter().any(|checked| checked.plugin.version.is_none()) {
+        return None;
+    }
+    let ids =
+        || report.plugins.iter().flat_map(|checked| &checked.operations).map(|known| &known.exported.id);
+    let is_known =
+        |name: &str| ids().any(|id| id == name || id.split_once('.').is_some_and(|(_, own)| own == name));
+    let name = args.call.iter().flatten().find(|name| !is_known(name))?;
+    let full = match report.plugins.as_slice() {
+        [only] if !name.contains('.') => format!("{}.{name}", only.plugin.name),
+        _ => name.clone(),
+    };
+    let failure = runtime.describe(&DescribeParams::new(full)).await.err();
+    let none =
+        || CallError::new(ErrorKind::UnknownOperation, format!("what is checked has no operation {name:?}"));
+    let mut failure = failure.unwrap_or_else(|| none().into());
+    if let Some(path) = args.targets.first().filter(|path| call::is_path(path)) {
+        alone::reword(&mut failure.error, path, Some(runtime), context).await;
+    }
+    Some(failure)
+}
+
+/// Before anything runs: a file that cannot be written is a mistake on the command line.
+fn can_be_written(file: &Path) -> Result<(), Failure> {
+    let opened = std::fs::OpenOptions::new().append(true).create(true).open(file);
+    opened.map(|_| ()).map_err(|error| {
+        let file = file.display();
+        Failure::unfit(format!("--junit: cannot write {file}: {error}; name a file that can be written"))
+    })
 }
 
 /// Runs the scenarios with each of these; false where somebody interrupted that.
@@ -168,7 +234,13 @@ async fn look_at(
             // It was never described: its state says why.
             None => Vec::new(),
         };
+        let absent = absent(&description, targets);
         let mut operations = operations(&description);
+        if !absent.is_empty() && description.plugin.state == PluginState::Blocked {
+            // Alone it cannot have what it requires, and that says nothing against its operations.
+            let known = operations.iter_mut().filter(|checked| !checked.exported.found_by.is_empty());
+            known.for_each(|checked| checked.exported.unreachable = None);
+        }
         for checked in operations.iter_mut().filter(|checked| !checked.exported.found_by.is_empty()) {
             // Its times are also those of the configuration.
             if let Ok(explained) = runtime.explain(CallParams::new(&*checked.exported.id)).await {
@@ -176,11 +248,27 @@ async fn look_at(
             }
         }
         if let Some(named) = &args.call {
-            try_out(&mut operations, &description, named, runtime).await?;
+            match absent.as_slice() {
+                [] => try_out(&mut operations, &description, named, runtime).await?,
+                [first, ..] => {
+                    let why = format!("plugd starts it only where {first} is: not called through it");
+                    operations.iter_mut().for_each(|checked| checked.tried = Some(trial::skipped(&why)));
+                }
+            }
         }
-        plugins.push(CheckedPlugin { operations, plugin: description.plugin, findings, conformance: None });
+        plugins.push(CheckedPlugin {
+            operations,
+            plugin: description.plugin,
+            findings,
+            absent,
+            conformance: None,
+        });
     }
-    let ok = problems.is_empty() && plugins.iter().all(|checked| is_usable(checked, targets));
+    let is_usable = |checked: &CheckedPlugin| {
+        let faultless = |operation: &CheckedOperation| operation.fault(args.strict).is_none();
+        !checked.is_down() && checked.operations.iter().all(faultless)
+    };
+    let ok = problems.is_empty() && plugins.iter().all(is_usable);
     Ok(CheckReport { ok, plugins, problems })
 }
 
@@ -193,7 +281,6 @@ async fn try_out(
 ) -> Result<(), Failure> {
     for checked in operations.iter_mut().filter(|checked| checked.exported.unreachable.is_none()) {
         let Some(operation) = declared(description, &checked.exported) else { continue };
-        let nothing = |remark: String| Tried { arguments: None, answered: false, remarks: vec![remark] };
         let is_named =
             named.iter().any(|name| *name == checked.exported.id || name == operation.name.as_str());
         let why_not = match (named.is_empty(), operation.effects.read_only) {
@@ -202,8 +289,8 @@ async fn try_out(
             (false, _) => (!is_named).then_some("others were named"),
         };
         checked.tried = Some(match (why_not, plugd_conformance::example_arguments(operation)) {
-            (Some(why), _) => nothing(format!("not called: {why}")),
-            (None, Err(name)) => nothing(format!("not called: {name} is required and has no example")),
+            (Some(why), _) => trial::skipped(&format!("not called: {why}")),
+            (None, Err(name)) => trial::without_example(&name, is_named),
             (None, Ok(arguments)) => {
                 let params = CallParams {
                     whole: true,
@@ -214,44 +301,22 @@ async fn try_out(
                 let params = params
                     .arguments(&arguments.to_string())
                     .map_err(|error| Failure::internal(error.to_string()))?;
-                let result = runtime.call(params, None).await?;
-                let data = result.data.as_deref().and_then(|data| serde_json::from_str(data.get()).ok());
-                let remarks = match (&result.error, data) {
-                    (Some(error), _) => vec![trial::failed(error)],
-                    (None, data) => trial::remarks(&data.unwrap_or_default(), operation),
-                };
-                Tried { arguments: Some(arguments), answered: result.error.is_none(), remarks }
+                trial::tried(arguments, &runtime.call(params, None).await?, operation)
             }
         });
     }
     Ok(())
 }
 
-fn is_usable(checked: &CheckedPlugin, targets: &Targets) -> bool {
-    let described = checked.plugin.version.is_some();
-    // Alone it cannot have what it requires, and that says nothing against it.
-    let is_alone = match targets {
-        Targets::Paths(_) => true,
-        Targets::Plugins(_) => false,
+/// What a path requires that was not given with it; a plugin of the configuration has what it has.
+fn absent(description: &Description, targets: &Targets) -> Vec<PluginName> {
+    let given = match targets {
+        Targets::Plugins(_) => return Vec::new(),
+        Targets::Paths(given) => given,
     };
-    let (up, blocked) = match checked.plugin.state {
-        PluginState::Failed | PluginState::Disabled => (false, false),
-        PluginState::Blocked => (is_alone, is_alone),
-        PluginState::Registered
-        | PluginState::Starting
-        | PluginState::Ready
-        | PluginState::Busy
-        | PluginState::Idle
-        | PluginState::Backoff
-        | PluginState::Stopping
-        | PluginState::Stopped => (true, false),
-    };
-    let is_usable = |operation: &CheckedOperation| {
-        let exported = &operation.exported;
-        let tried = operation.tried.as_ref().is_none_or(|tried| tried.answered || tried.arguments.is_none());
-        tried && (exported.unreachable.is_none() || (blocked && !exported.found_by.is_empty()))
-    };
-    described && up && checked.operations.iter().all(is_usable)
+    let is_given = |name: &PluginName| given.iter().any(|plugin| plugin.name == *name);
+    let needed = description.requires.iter().filter(|(_, requirement)| !requirement.optional);
+    needed.map(|(name, _)| name.clone()).filter(|name| !is_given(name)).collect()
 }
 
 /// What an operation is declared as; none where that cannot be used.

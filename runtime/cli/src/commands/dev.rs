@@ -7,7 +7,8 @@ use plugd_protocol::PluginName;
 use plugd_protocol::control::{
     CallParams, DescribeParams, Description, LintParams, LogEntry, LogStream, LogsParams,
 };
-use plugd_protocol::{CallError, CallResult, ErrorKind, OperationId, Status};
+use plugd_protocol::{CallError, CallResult, ErrorKind, OperationId};
+use serde::Serialize;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -15,8 +16,9 @@ use super::call;
 use crate::arguments::Arguments;
 use crate::attend::{self, INTERRUPTED, attend};
 use crate::context::Context;
-use crate::dev::{Command, HELP, Known, Line, Lines, Orders, Screen, Taker};
+use crate::dev::{Came, Command, Help, Known, Line, Lines, Orders, Screen, Taker, in_error, in_result};
 use crate::failure::Failure;
+use crate::output::Format;
 use crate::render::{self, Paint, visible_line};
 use crate::runtime::{Runtime, interrupted};
 
@@ -29,7 +31,9 @@ what the declarations could say better, each call with its time, and each line o
 
 At a terminal there is a prompt with completion (Tab); `help` there has what can be typed. Elsewhere the \
 same lines are read from stdin: results go to stdout, all that happens by itself to stderr, and the end of \
-stdin ends it with the exit code of the last call. A call waits until what was saved before it is taken up.
+stdin ends it with the exit code of the last call. A call waits until what was saved before it is taken up. \
+Under --output json there is no prompt either: each line that is typed is answered by one JSON object on one \
+line of stdout.
 
 No configuration is read and no daemon is needed; what the plugin keeps is gone in the end.
 
@@ -54,7 +58,8 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     let known = Known::default();
     // The name is part of the prompt, and is known before anything runs.
     let name = super::add::of_path(&args.path, &args.args)?.name;
-    let (lines, screen) = Lines::open(format!("{name}> "), known.clone())?;
+    let (lines, screen) =
+        Lines::open(format!("{name}> "), known.clone(), context.output.format != Format::Json)?;
     let paint = if lines.are_typed() { context.output.paint() } else { context.output.paint_aside() };
     let mut taker = Taker::of(&args.path, &args.args, state.path(), known, screen.clone(), paint)?;
     if lines.are_typed() {
@@ -78,9 +83,10 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
         orders = taker.begin(Engine::clone(engine)) => Some(orders),
         true = interrupted() => None,
     };
+    let asks = lines.are_typed();
     let code = match orders {
         Some(orders) => {
-            Session { name, runtime: &runtime, orders, screen, paint, context }.serve(lines).await
+            Session { name, runtime: &runtime, orders, screen, paint, asks, context }.serve(lines).await
         }
         None => Ok(INTERRUPTED),
     };
@@ -114,6 +120,23 @@ fn log_line(entry: &LogEntry, paint: Paint) -> String {
     format!("  {}{level} {text}", paint.dim(stream))
 }
 
+/// The latest lines of the log, as one document.
+#[derive(Serialize)]
+struct Entries {
+    entries: Vec<LogEntry>,
+}
+
+/// How starting the plugin anew went.
+#[derive(Serialize)]
+struct Reloaded<'a> {
+    plugin: &'a PluginName,
+    /// Whether it runs; it may be the run before that does.
+    runs: bool,
+    /// Why what is saved does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
 /// The plugin as it runs, and whoever types.
 struct Session<'a> {
     name: PluginName,
@@ -121,6 +144,8 @@ struct Session<'a> {
     orders: Orders,
     screen: Screen,
     paint: Paint,
+    /// Whether somebody types, who can be asked.
+    asks: bool,
     context: &'a Context,
 }
 
@@ -143,14 +168,11 @@ impl Session<'_> {
                 Ok(Command::Quit) => return Ok(if lines.are_typed() { 0 } else { last }),
                 Ok(Command::Call(args)) => match self.call(*args).await {
                     Ok(code) => last = code,
-                    Err(failure) => {
-                        last = failure.exit;
-                        self.context.output.failure(&failure);
-                    }
+                    Err(failure) => last = self.fail(failure),
                 },
                 Ok(command) => {
                     if let Err(failure) = self.look(command).await {
-                        self.context.output.failure(&failure);
+                        self.fail(failure);
                     }
                 }
                 Err(message) => {
@@ -164,17 +186,28 @@ impl Session<'_> {
         }
     }
 
+    /// Says what went wrong and what can be typed then; its exit code.
+    fn fail(&self, mut failure: Failure) -> u8 {
+        in_error(&mut failure.error, &self.name);
+        self.context.output.failure(&failure);
+        failure.exit
+    }
+
     /// Carries out what calls nothing.
     async fn look(&self, command: Command) -> Result<(), Failure> {
         let (output, runtime) = (&self.context.output, self.runtime);
         match command {
             Command::Nothing | Command::Quit | Command::Call(_) => Ok(()),
-            Command::Help => output.text(&help()),
+            Command::Help => {
+                let help = Help::new();
+                output.report(&help, |_| help.text())
+            }
             Command::List => {
                 let description = runtime.describe(&DescribeParams::new(self.name.as_str())).await?;
                 output.report(&description, |paint| listed(&description, paint))
             }
             Command::Describe(operation) => {
+                let operation = operation.filter(|operation| *operation != self.name.as_str());
                 let wanted =
                     operation.map_or_else(|| self.name.to_string(), |operation| self.id_of(&operation));
                 let description = runtime.describe(&DescribeParams::new(&*wanted)).await?;
@@ -186,14 +219,23 @@ impl Session<'_> {
             }
             Command::Logs(count) => {
                 let params = LogsParams { tail: Some(count), ..LogsParams::default() };
-                let entries = runtime.logs(&params).await?;
-                output.report(&entries, |paint| {
-                    entries.iter().map(|entry| render::log_entry(entry, paint)).collect()
+                let log = Entries { entries: runtime.logs(&params).await? };
+                output.report(&log, |paint| {
+                    log.entries.iter().map(|entry| render::log_entry(entry, paint)).collect()
                 })
             }
             Command::Reload => {
-                self.unless_interrupted(self.orders.reload()).await;
-                Ok(())
+                let Some(Came { down, not_taken, .. }) = self.unless_interrupted(self.orders.reload()).await
+                else {
+                    return Err(CallError::new(
+                        ErrorKind::Cancelled,
+                        "the reload goes on: it was not waited for",
+                    )
+                    .into());
+                };
+                // In words it is on the screen.
+                let report = Reloaded { plugin: &self.name, runs: down.is_none(), reason: not_taken };
+                output.report(&report, |_| String::new())
             }
         }
     }
@@ -209,11 +251,10 @@ impl Session<'_> {
     /// Calls an operation once what was saved is taken up, and shows how that went.
     async fn call(&self, args: call::Args) -> Result<u8, Failure> {
         match self.unless_interrupted(self.orders.settle()).await {
-            Some(None) => {}
-            Some(Some(reason)) => {
+            Some(Came { down: None, .. }) => {}
+            Some(Came { down: Some(reason), advice, .. }) => {
                 let message = format!("{} does not run: {reason}", self.name);
-                let hint = "mend it and save: then it is started";
-                return Err(CallError::new(ErrorKind::Unavailable, message).hint(hint).into());
+                return Err(CallError::new(ErrorKind::Unavailable, message).hint(advice).into());
             }
             None => self.screen.say("what was saved last is not taken up yet"),
         }
@@ -229,12 +270,12 @@ impl Session<'_> {
         let given = params.arguments.as_deref().map(|given| given.get().to_owned()).unwrap_or_default();
         self.screen.say(&self.paint.dim(&visible_line(&format!("→ {id} {given}"))));
         self.screen.calling(true);
-        let ended = attend(self.runtime, !args.no_ask, self.context, async |reach| {
+        let ended = attend(self.runtime, self.asks && !args.no_ask, self.context, async |reach| {
             self.runtime.call(CallParams { can_ask: reach.can_ask, ..params }, reach.asker).await
         });
         let (mut result, code) = attend::result_of(ended.await, OperationId::parse(&id).ok(), self.context);
         self.screen.calling(false);
-        without_elsewhere(&mut result);
+        in_result(&mut result, &self.name);
         attend::show(&result, self.context)?;
         self.screen.say(&self.paint.dim(&ended_as(&result)));
         Ok(code)
@@ -249,20 +290,6 @@ impl Session<'_> {
     }
 }
 
-/// What is said about records, logs, tokens and a plugin's life is for other commands than these.
-fn without_elsewhere(result: &mut CallResult) {
-    let elsewhere =
-        ["`plugd logs", "calls show ", "`plugd start ", "`plugd reload ", "`plugd doctor", "`plugd status"];
-    let Some(error) = &mut result.error else { return };
-    match result.status {
-        Status::NeedsInput => {
-            error.hint = Some("call it again with what is missing, as name=VALUE".to_owned())
-        }
-        Status::NeedsConfirmation => error.hint = Some("call it again with --yes".to_owned()),
-        _ => drop(error.hint.take_if(|hint| elsewhere.iter().any(|command| hint.contains(command)))),
-    }
-}
-
 /// How a call ended and how long it took.
 fn ended_as(result: &CallResult) -> String {
     let status = render::wire_name(&result.status);
@@ -270,12 +297,6 @@ fn ended_as(result: &CallResult) -> String {
     let milliseconds = |micros: u64| std::time::Duration::from_micros(micros).as_secs_f64() * 1_000.0;
     let (ran, waited) = (milliseconds(result.meta.run_us), milliseconds(result.meta.queue_us));
     format!("← {status}, {ran:.1} ms{run}, {waited:.1} ms before")
-}
-
-fn help() -> String {
-    let width = crate::dev::COMMANDS.iter().map(|(command, _)| command.len()).max().unwrap_or_default();
-    let commands = crate::dev::COMMANDS.iter().map(|(command, does)| format!("{command:width$}  {does}\n"));
-    format!("{HELP}\n{}", commands.collect::<String>())
 }
 
 /// The operations, each with what it takes and its first sentence.

@@ -109,7 +109,11 @@ async fn without_daemon(config: Config, params: &StatusParams) -> Result<DoctorR
         }
     };
     let report = runtime.doctor(params).await;
-    runtime.finish().await;
+    match params.plugin {
+        // Whatever is to be known is in the report.
+        None => runtime.end().await,
+        Some(_) => runtime.finish().await,
+    }
     report
 }
 

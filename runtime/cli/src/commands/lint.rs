@@ -110,6 +110,14 @@ pub(super) async fn open(
     }
 }
 
+/// The same of one path.
+pub(super) async fn open_path(path: &str, context: &Context) -> Result<(Runtime, PluginName), Failure> {
+    let plugin = add::of_path(Path::new(path), &[])?;
+    let name = plugin.name.clone();
+    let (runtime, _) = open(&Targets::Paths(vec![plugin]), context).await?;
+    Ok((runtime, name))
+}
+
 /// A configuration of these alone: what was added to one's own is none of them.
 pub(super) fn alone(given: &[AddParams], environment: &Environment) -> Result<Config, Failure> {
     let nothing = Found { file: None, searched: Vec::new() };

@@ -1,10 +1,10 @@
 //! `plugd logs`: what plugins wrote and what was said about them.
 
 use plugd_engine::Opening;
+use plugd_protocol::CallId;
 use plugd_protocol::control::LogsParams;
-use plugd_protocol::{CallId, PluginName};
 
-use super::plugin_name;
+use super::{call, lint, plugin_name};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::render;
@@ -19,9 +19,9 @@ Examples:
   plugd logs -f --tail 20
   plugd logs --call 0193d6f8-54a1-7c3e-9a41-2f0c7f6f7b10")]
 pub(crate) struct Args {
-    /// Only this plugin
-    #[arg(value_parser = plugin_name)]
-    plugin: Option<PluginName>,
+    /// Only this plugin; or the path of an executable or folder, for what calls by it wrote
+    #[arg(value_name = "PLUGIN")]
+    plugin: Option<String>,
     /// Go on with new entries as they come
     #[arg(long, short)]
     follow: bool,
@@ -37,11 +37,23 @@ pub(crate) struct Args {
 const FOLLOW_TAIL: u32 = 10;
 
 pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
-    let params = LogsParams { plugin: args.plugin, call_id: args.call.map(CallId::new), tail: args.tail };
+    let path = args.plugin.as_deref().filter(|word| call::is_path(word) && !args.follow);
+    let (opened, plugin) = match (path, &args.plugin) {
+        (Some(path), _) => {
+            let (runtime, plugin) = lint::open_path(path, context).await?;
+            (Some(runtime), Some(plugin))
+        }
+        (None, Some(name)) => (None, Some(plugin_name(name).map_err(Failure::unfit)?)),
+        (None, None) => (None, None),
+    };
+    let params = LogsParams { plugin, call_id: args.call.map(CallId::new), tail: args.tail };
     if args.follow {
         return follow(params, context).await;
     }
-    let runtime = context.runtime(Opening::OnDemand).await?;
+    let runtime = match opened {
+        Some(runtime) => runtime,
+        None => context.runtime(Opening::OnDemand).await?,
+    };
     let shown = match runtime.logs(&params).await {
         Ok(entries) => context
             .output

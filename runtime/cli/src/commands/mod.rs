@@ -36,10 +36,12 @@ use plugd_protocol::control::{PluginState, StartReport};
 use plugd_protocol::{CallError, ErrorKind, PluginName};
 
 use crate::args::Command;
+use crate::attend::{INTERRUPTED, unless_interrupted};
 use crate::context::{Context, SocketFile};
 use crate::failure::Failure;
 use crate::output::Format;
 use crate::render::Paint;
+use crate::runtime::Interruptions;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -52,7 +54,12 @@ async fn follow<T: DeserializeOwned + Serialize>(
     context: &Context,
     render: impl Fn(&T, Paint) -> String,
 ) -> Result<u8, Failure> {
-    while let Some(item) = items.next().await {
+    let mut signals = Interruptions::watch();
+    loop {
+        let Some(item) = unless_interrupted(&mut signals, items.next()).await else {
+            return Ok(INTERRUPTED);
+        };
+        let Some(item) = item else { break };
         let item = item?;
         match context.output.format {
             Format::Text => context.output.text(&render(&item, context.output.paint()))?,

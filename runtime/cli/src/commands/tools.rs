@@ -4,6 +4,7 @@ use plugd_engine::Opening;
 use plugd_protocol::control::{Dialect, Tool, ToolsParams, ToolsReport};
 use serde_json::Value;
 
+use super::{call, lint};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Format;
@@ -24,7 +25,7 @@ Examples:
   plugd tools --for anthropic --sizes
   plugd tools --all                              also what is not offered, and why")]
 pub(crate) struct Args {
-    /// Only this tool, by any of its names
+    /// Only this tool, by any of its names; or the path of an executable or folder, for its tools
     tool: Option<String>,
     /// For whom: each takes another form
     #[arg(long = "for", value_enum, value_name = "DIALECT")]
@@ -64,8 +65,12 @@ impl From<Spoken> for Dialect {
     }
 }
 
-pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
-    let runtime = context.runtime(Opening::Everything).await?;
+pub(crate) async fn run(mut args: Args, context: &Context) -> Result<u8, Failure> {
+    let path = args.tool.take_if(|tool| call::is_path(tool));
+    let runtime = match path {
+        Some(path) => lint::open_path(&path, context).await?.0,
+        None => context.runtime(Opening::Everything).await?,
+    };
     let params = ToolsParams {
         dialect: args.dialect.map(Dialect::from),
         categories: args.categories,

@@ -1,12 +1,13 @@
 //! A line that was typed to `plugd dev`, as what it means.
 
 use clap::Parser;
+use serde::Serialize;
 
 use crate::args;
 use crate::commands::call;
 
 /// The words that are no operations, with what they do; these can still be called as `PLUGIN.help`.
-pub(crate) const COMMANDS: &[(&str, &str)] = &[
+pub(super) const COMMANDS: &[(&str, &str)] = &[
     ("help", "what can be typed"),
     ("list", "the operations"),
     ("describe", "an operation in full: describe OPERATION; without one the plugin"),
@@ -16,9 +17,41 @@ pub(crate) const COMMANDS: &[(&str, &str)] = &[
     ("quit", "leave; so do Ctrl-D and Ctrl-C"),
 ];
 
-/// How an operation is called, in words.
-pub(crate) const HELP: &str = "OPERATION name=value …  call it, as with `plugd call`: key:=json, key=@file, \
-                               --timeout 5s, --yes, --explain";
+/// How an operation is called, and with what.
+const CALL: (&str, &str) = (
+    "OPERATION name=value …",
+    "call it, as with `plugd call`: key:=json, key=@file, --timeout 5s, --yes, --explain",
+);
+
+/// What can be typed.
+#[derive(Debug, Serialize)]
+pub(crate) struct Help {
+    commands: Vec<HelpLine>,
+}
+
+/// One thing to type.
+#[derive(Debug, Serialize)]
+struct HelpLine {
+    line: &'static str,
+    does: &'static str,
+}
+
+impl Help {
+    pub(crate) fn new() -> Help {
+        let all = std::iter::once(&CALL).chain(COMMANDS);
+        Help { commands: all.map(|(line, does)| HelpLine { line, does }).collect() }
+    }
+
+    /// A line for each.
+    pub(crate) fn text(&self) -> String {
+        let width = COMMANDS.iter().map(|(command, _)| command.len()).max().unwrap_or_default();
+        let lines = self.commands.iter().map(|HelpLine { line, does }| format!("{line:width$}  {does}\n"));
+        lines.collect()
+    }
+}
+
+/// What is wrong with a command as a shell takes it.
+const WITHOUT_PLUGD: &str = "this is a prompt of plugd: expected OPERATION name=value, without plugd before it; `help` has what can be typed";
 
 /// How many lines of the log are shown unless somebody says.
 const LOGS_SHOWN: u32 = 20;
@@ -40,7 +73,7 @@ pub(crate) enum Command {
 
 /// The line as the options and arguments of a call.
 #[derive(Debug, Parser)]
-#[command(no_binary_name = true, disable_help_flag = true)]
+#[command(no_binary_name = true, disable_help_flag = true, override_usage = "OPERATION name=value …")]
 struct CallLine {
     #[command(flatten)]
     args: call::Args,
@@ -62,7 +95,9 @@ impl Command {
             ["help"] => Ok(Command::Help),
             ["list"] => Ok(Command::List),
             ["describe"] => Ok(Command::Describe(None)),
-            ["describe", operation] => Ok(Command::Describe(Some((*operation).to_owned()))),
+            ["describe" | "help", operation] | [operation, "--help" | "-h"] => {
+                Ok(Command::Describe(Some((*operation).to_owned())))
+            }
             ["lint"] => Ok(Command::Lint),
             ["logs"] => Ok(Command::Logs(LOGS_SHOWN)),
             ["logs", count] => count
@@ -71,6 +106,7 @@ impl Command {
                 .map_err(|_| format!("expected a number of lines, got {count}")),
             ["reload"] => Ok(Command::Reload),
             ["quit" | "exit"] => Ok(Command::Quit),
+            ["plugd", ..] => Err(WITHOUT_PLUGD.to_owned()),
             [command, ..] if COMMANDS.iter().any(|(known, _)| known == command) => {
                 Err(format!("{command} takes nothing more here: `help` has what can be typed"))
             }
@@ -102,6 +138,8 @@ mod tests {
         assert_eq!(read("# hello"), "Nothing");
         assert_eq!(read("describe hello"), "Describe(Some(\"hello\"))");
         assert_eq!(read("logs 3"), "Logs(3)");
+        assert_eq!(read("help hello"), "Describe(Some(\"hello\"))");
+        assert_eq!(read("hello --help"), "Describe(Some(\"hello\"))");
         let Command::Call(args) = Command::read("hello name='Ada the first' n:=3 --timeout 5s").unwrap()
         else {
             panic!("a call")
@@ -120,6 +158,7 @@ mod tests {
             ("list all", "list takes nothing more here"),
             ("logs many", "expected a number of lines, got many"),
             ("hello --nope", "unexpected argument '--nope' found"),
+            ("plugd call ./greet hello name=Ada", "expected OPERATION name=value, without plugd"),
             ("hello text=@-", "stdin has the commands here"),
             ("hello --json -", "stdin has the commands here"),
         ] {

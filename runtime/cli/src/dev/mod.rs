@@ -11,6 +11,7 @@
 
 mod build;
 mod commands;
+mod hints;
 mod prompt;
 mod screen;
 mod sources;
@@ -18,9 +19,10 @@ mod taker;
 mod words;
 
 pub(crate) use build::Build;
-pub(crate) use commands::{COMMANDS, Command, HELP};
+pub(crate) use commands::{Command, Help};
+pub(crate) use hints::{in_error, in_result};
 pub(crate) use prompt::{Line, Lines};
 pub(crate) use screen::Screen;
 pub(crate) use sources::Sources;
-pub(crate) use taker::{Orders, Taker};
+pub(crate) use taker::{Came, Orders, Taker};
 pub(crate) use words::Known;

@@ -34,13 +34,13 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// A prompt where somebody sits at a terminal, otherwise stdin as it comes, and the screen that goes
-    /// with it.
-    pub(crate) fn open(prompt: String, known: Known) -> Result<(Lines, Screen), Failure> {
+    /// A prompt where somebody sits at a terminal and stdout is for people, otherwise stdin as it comes, and
+    /// the screen that goes with it.
+    pub(crate) fn open(prompt: String, known: Known, for_people: bool) -> Result<(Lines, Screen), Failure> {
         let (wanted, orders) = std_mpsc::channel();
         let (sender, lines) = mpsc::channel(1);
-        let is_terminal = ask::somebody_is_there() && io::stdout().is_terminal();
-        let (screen, before) = match is_terminal {
+        let has_prompt = for_people && ask::somebody_is_there() && io::stdout().is_terminal();
+        let (screen, before) = match has_prompt {
             true => {
                 let before = tcgetattr(io::stdin()).ok();
                 let mut editor = editor(known).map_err(unusable)?;

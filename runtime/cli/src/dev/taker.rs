@@ -12,6 +12,7 @@ use plugd_protocol::control::{
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
+use super::hints::{NOT_HERE, in_message};
 use super::sources::Snapshot;
 use super::{Build, Known, Screen, Sources};
 use crate::commands::add;
@@ -28,7 +29,7 @@ const STILL_FOR: Duration = Duration::from_millis(200);
 const ORDERS_QUEUED: usize = 4;
 
 /// What is left to whoever writes it.
-const MEND: &str = "  mend it and save";
+const MEND: &str = "mend it and save: then it is started";
 
 /// So many changed files are named.
 const NAMED_MAX: usize = 3;
@@ -51,8 +52,18 @@ pub(crate) struct Taker {
     /// How many builds in a row were followed by changes that came while they ran.
     changed_by_build: u32,
     findings: Vec<LintFinding>,
+    came: Came,
+}
+
+/// What came of what is saved.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Came {
     /// Why no run of it is there, where none is.
-    down: Option<String>,
+    pub(crate) down: Option<String>,
+    /// Why it was not taken up, where it was not; the run before may go on.
+    pub(crate) not_taken: Option<String>,
+    /// What is left to be done then.
+    pub(crate) advice: &'static str,
 }
 
 /// What the prompt wants of it.
@@ -63,8 +74,8 @@ enum Order {
     Reload,
 }
 
-/// Where it is said that an order was carried out, with why the plugin does not run where it does not.
-type Done = oneshot::Sender<Option<String>>;
+/// Where it is said that an order was carried out, and what came of it.
+type Done = oneshot::Sender<Came>;
 
 /// The way to a taker that runs; it ends with this.
 pub(crate) struct Orders {
@@ -73,22 +84,21 @@ pub(crate) struct Orders {
 }
 
 impl Orders {
-    /// Answers once all that was saved before is taken up, or was found not to be fit for that: why no run
-    /// is there, where none is.
-    pub(crate) async fn settle(&self) -> Option<String> {
+    /// Answers once all that was saved before is taken up, or was found not to be fit for that.
+    pub(crate) async fn settle(&self) -> Came {
         self.give(Order::Settle).await
     }
 
     /// Answers once the plugin was built and started anew, or could not be.
-    pub(crate) async fn reload(&self) -> Option<String> {
+    pub(crate) async fn reload(&self) -> Came {
         self.give(Order::Reload).await
     }
 
-    async fn give(&self, order: Order) -> Option<String> {
+    async fn give(&self, order: Order) -> Came {
         let (done, is_done) = oneshot::channel();
         // It is gone only where all of this goes.
-        self.orders.send((order, done)).await.ok()?;
-        is_done.await.ok().flatten()
+        let _ = self.orders.send((order, done)).await;
+        is_done.await.unwrap_or_default()
     }
 }
 
@@ -127,7 +137,7 @@ impl Taker {
             applied,
             changed_by_build: 0,
             findings: Vec::new(),
-            down: None,
+            came: Came::default(),
         })
     }
 
@@ -196,7 +206,7 @@ impl Taker {
                 Some((Order::Settle, _)) | None => self.take_up(&engine, &changed, false).await,
             }
             if let Some((_, done)) = order {
-                let _ = done.send(self.down.clone());
+                let _ = done.send(self.came.clone());
             }
         }
     }
@@ -249,7 +259,7 @@ impl Taker {
         };
         match outcome {
             // What was down stays so until somebody starts it.
-            Ok(()) if self.down.is_some() => self.start(engine).await,
+            Ok(()) if self.came.down.is_some() => self.start(engine).await,
             Ok(()) => self.up(engine, began).await,
             Err(error) => self.not_taken(engine, &error.message).await,
         }
@@ -286,7 +296,8 @@ impl Taker {
             }
             Err(reason) => {
                 self.say_red(&reason);
-                self.screen.say(MEND);
+                self.screen.say(&format!("  {MEND}"));
+                (self.came.not_taken, self.came.advice) = (Some(reason), MEND);
                 false
             }
         }
@@ -311,7 +322,7 @@ impl Taker {
 
     /// Says that it runs, and what could be said better where that differs from before.
     async fn up(&mut self, engine: &Engine, began: Instant) {
-        self.down = None;
+        self.came = Came::default();
         let Ok(description) = engine.describe(&DescribeParams::new(self.name.as_str())).await else { return };
         self.known.learn(&description.operations);
         let operations = description.operations.iter().map(|operation| operation.name.as_str());
@@ -339,20 +350,25 @@ impl Taker {
     /// Says why what is there now does not run. What ran before goes on; where nothing did, it is not tried
     /// in vain again and again.
     async fn not_taken(&mut self, engine: &Engine, reason: &str) {
-        self.say_red(reason);
-        self.screen.say(MEND);
         let description = engine.describe(&DescribeParams::new(self.name.as_str())).await;
-        if description.is_ok_and(|description| is_up(description.plugin.state)) {
-            self.down = None;
+        let state = description.map(|description| description.plugin.state).ok();
+        self.say_red(reason);
+        self.came.advice = if state == Some(PluginState::Blocked) { NOT_HERE } else { MEND };
+        self.screen.say(&format!("  {}", self.came.advice));
+        self.came.not_taken = Some(reason.to_owned());
+        if state.is_some_and(is_up) {
+            self.came.down = None;
             return;
         }
-        self.down = Some(reason.to_owned());
+        self.came.down = Some(reason.to_owned());
         // It can only fail where there is nothing to be stopped.
         let _ = engine.stop(&PluginsParams { plugins: vec![self.name.clone()] }).await;
     }
 
     fn say_red(&self, text: &str) {
-        self.screen.say(&self.paint.red(&render::in_one_line(text)));
+        let mut text = text.to_owned();
+        in_message(&mut text);
+        self.screen.say(&self.paint.red(&render::in_one_line(&text)));
     }
 }
 

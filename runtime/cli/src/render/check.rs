@@ -3,7 +3,9 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use plugd_protocol::control::{CheckReport, CheckedOperation, CheckedPlugin, Exported, Tried};
+use plugd_protocol::control::{
+    CheckReport, CheckedOperation, CheckedPlugin, Exported, ScenarioOutcome, Tried,
+};
 
 use super::text::{Paint, visible_line, wire_name};
 use super::tools::count;
@@ -23,26 +25,38 @@ pub(crate) fn checked(report: &CheckReport, paint: Paint) -> String {
     let operations: usize = report.plugins.iter().map(|checked| checked.operations.len()).sum();
     let operations = count(u64::try_from(operations).unwrap_or(u64::MAX), "operation");
     let _ = match report.ok {
+        true if none_was_called(report) => writeln!(out, "all is well; no operation was called"),
         true => writeln!(out, "all is well: {operations}"),
         false => writeln!(out, "{}", paint.red(wrong(report))),
     };
     out
 }
 
+/// Whether calls were asked for, and every one was left out.
+fn none_was_called(report: &CheckReport) -> bool {
+    let mut tried =
+        report.plugins.iter().flat_map(|checked| &checked.operations).filter_map(|one| one.tried.as_ref());
+    let asked = tried.clone().next().is_some();
+    asked && tried.all(|tried| tried.outcome == ScenarioOutcome::Skipped)
+}
+
 /// What keeps it from being well.
 fn wrong(report: &CheckReport) -> &'static str {
     let callable = |checked: &CheckedPlugin| {
         let reachable = checked.operations.iter().all(|operation| operation.exported.unreachable.is_none());
-        checked.plugin.version.is_some() && reachable
+        !checked.is_down() && reachable
     };
-    let is_strange = |checked: &CheckedPlugin| {
-        let conformance = checked.conformance.iter();
-        conformance.flat_map(|report| &report.scenarios).any(|scenario| !scenario.findings.is_empty())
-    };
-    if report.plugins.iter().all(callable) && report.plugins.iter().any(is_strange) {
-        "not all of it keeps to the protocol"
-    } else {
+    let breaks_it = |checked: &CheckedPlugin| checked.conformance.as_ref().is_some_and(|report| !report.ok);
+    let fails =
+        |checked: &CheckedPlugin| checked.operations.iter().any(|operation| operation.fault(false).is_some());
+    if !report.problems.is_empty() || !report.plugins.iter().all(callable) {
         "not all of it can be called"
+    } else if report.plugins.iter().any(breaks_it) {
+        "not all of it keeps to the protocol"
+    } else if report.plugins.iter().any(fails) {
+        "not all of it works with its own examples"
+    } else {
+        "all of it can be called, and what is warned of counts under --strict"
     }
 }
 
@@ -51,10 +65,16 @@ fn plugin(checked: &CheckedPlugin, paint: Paint, out: &mut String) {
     let state = paint.state(plugin.state, &wire_name(&plugin.state));
     let version = plugin.version.as_deref().map(|version| format!(" {}", visible_line(version)));
     let _ = write!(out, "{}{}  {state}", paint.bold(plugin.name.as_str()), version.unwrap_or_default());
-    if let Some(reason) = &plugin.reason {
+    if let Some(reason) = plugin.reason.as_ref().filter(|_| checked.absent.is_empty()) {
         let _ = write!(out, ": {}", visible_line(reason));
     }
     out.push('\n');
+    for name in &checked.absent {
+        let _ = writeln!(
+            out,
+            "  requires {name}, which is not here: calls that need it were not tried; name its path, too, to have both"
+        );
+    }
     for operation in &checked.operations {
         let _ = writeln!(out, "{}", exported(&operation.exported, paint));
         if !operation.exported.found_by.is_empty() {
@@ -129,11 +149,16 @@ fn fails(operation: &CheckedOperation) -> String {
 
 fn outcome(tried: &Tried, paint: Paint) -> String {
     let remarks = visible_line(&tried.remarks.join("; ")).into_owned();
+    let remarks = match tried.outcome {
+        ScenarioOutcome::Failed => paint.red(&remarks),
+        ScenarioOutcome::Passed | ScenarioOutcome::Warned | ScenarioOutcome::Skipped => remarks,
+    };
+    let warning = if tried.outcome == ScenarioOutcome::Warned { "warning: " } else { "" };
     match (&tried.arguments, tried.answered, tried.remarks.is_empty()) {
-        (None, _, _) => remarks,
+        (None, _, _) => format!("{warning}{remarks}"),
         (Some(arguments), true, true) => format!("it answers {}", visible_line(&arguments.to_string())),
         (Some(arguments), _, _) => {
-            format!("with {}: {}", visible_line(&arguments.to_string()), paint.red(&remarks))
+            format!("{warning}with {}: {remarks}", visible_line(&arguments.to_string()))
         }
     }
 }
@@ -154,7 +179,7 @@ mod tests {
                     {"id": "t.one", "name": "t__one", "description": "", "bytes": 12, "found_by": ["t.one", "t__one"],
                      "examples": ["do\u{1b} it"], "required": ["id"], "optional": ["unit"], "confirmed": true,
                      "retried": false, "timeout_ms": 5000, "background": true, "within": ["unit.name"],
-                     "tried": {"arguments": {"id": 1}, "answered": true, "remarks": ["its data is empty"]}},
+                     "tried": {"arguments": {"id": 1}, "outcome": "passed", "answered": true, "remarks": ["its data is empty"]}},
                     {"id": "t.badName", "description": "", "bytes": 0, "found_by": [], "unreachable": "no",
                      "confirmed": false, "retried": false},
                 ],

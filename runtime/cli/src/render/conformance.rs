@@ -2,8 +2,10 @@
 
 use std::fmt::Write;
 
+use plugd_protocol::PluginName;
 use plugd_protocol::control::{
-    CheckReport, CheckedPlugin, ConformanceReport, ScenarioFinding, ScenarioOutcome, ScenarioReport,
+    CheckReport, CheckedOperation, CheckedPlugin, ConformanceReport, ScenarioFinding, ScenarioOutcome,
+    ScenarioReport, Tried,
 };
 
 use super::text::{Paint, visible_line};
@@ -11,6 +13,9 @@ use super::tools::count;
 
 /// Scenarios whose measurements people look for.
 const MEASURED: &[&str] = &["starts_soon", "reads_a_large_line", "does_not_grow", "needs_little_memory"];
+
+/// More names that were skipped for one reason are not read one by one.
+const NAMES_MAX: usize = 12;
 
 /// One line of counts, then all that is not as it should be: what came, what to do, where it is specified.
 pub(super) fn conformance(report: &ConformanceReport, paint: Paint) -> String {
@@ -65,7 +70,11 @@ fn skipped(report: &ConformanceReport, paint: Paint) -> String {
     }
     let mut out = String::new();
     for (why, names) in reasons {
-        let _ = writeln!(out, "    {} {}: {}", paint.dim("skipped:"), names.join(", "), visible_line(why));
+        let which = match names.len() {
+            0..=NAMES_MAX => names.join(", "),
+            many => format!("{many} scenarios"),
+        };
+        let _ = writeln!(out, "    {} {which}: {}", paint.dim("skipped:"), visible_line(why));
     }
     out
 }
@@ -93,14 +102,31 @@ fn suite(checked: &CheckedPlugin, strict: bool, out: &mut String) {
     let name = escaped(checked.plugin.name.as_str());
     let mut cases = String::new();
     let (mut failures, mut skips, mut total) = (0, 0, 0);
+    if checked.is_down() {
+        let why = checked.plugin.reason.as_deref().unwrap_or("it was never described");
+        let failure = format!("<failure message=\"{}\"/>", escaped(why));
+        case(&mut cases, &name, &format!("{name} can be used"), 0, &failure);
+        (failures, total) = (1, 1);
+    }
     for operation in &checked.operations {
         total += 1;
         let id = escaped(&operation.exported.id);
-        let tried = operation.tried.as_ref().filter(|tried| !tried.answered && tried.arguments.is_some());
-        let why = operation.exported.unreachable.clone().or(tried.map(|tried| tried.remarks.join("; ")));
-        let failure = why.map(|why| format!("<failure message=\"{}\"/>", escaped(&why)));
-        failures += u32::from(failure.is_some());
-        case(&mut cases, &name, &format!("{id} can be called"), 0, failure.as_deref().unwrap_or_default());
+        let inner = match operation.fault(strict) {
+            Some(why) => {
+                failures += 1;
+                format!("<failure message=\"{}\"/>", escaped(&why))
+            }
+            None if !checked.absent.is_empty() => {
+                skips += 1;
+                let absent: Vec<&str> = checked.absent.iter().map(PluginName::as_str).collect();
+                format!(
+                    "<skipped message=\"it requires {}, which is not here\"/>",
+                    escaped(&absent.join(", "))
+                )
+            }
+            None => told_aside(operation),
+        };
+        case(&mut cases, &name, &format!("{id} can be called"), 0, &inner);
     }
     for scenario in checked.conformance.iter().flat_map(|report| &report.scenarios) {
         total += 1;
@@ -125,6 +151,13 @@ fn suite(checked: &CheckedPlugin, strict: bool, out: &mut String) {
         out,
         "  <testsuite name=\"{name}\" tests=\"{total}\" failures=\"{failures}\" skipped=\"{skips}\">\n{cases}  </testsuite>\n"
     );
+}
+
+/// What is warned of in the call of an operation.
+fn told_aside(operation: &CheckedOperation) -> String {
+    let warned = operation.tried.as_ref().filter(|tried| tried.outcome == ScenarioOutcome::Warned);
+    let told = |tried: &Tried| format!("<system-out>{}</system-out>", escaped(&tried.remarks.join("\n")));
+    warned.map(told).unwrap_or_default()
 }
 
 fn case(out: &mut String, plugin: &str, name: &str, took_ms: u64, inner: &str) {
@@ -184,7 +217,7 @@ mod tests {
         scenarios[2]["findings"] = finding(false);
         scenarios[3]["note"] = json!("no call");
         scenarios[4]["note"] = json!("no call");
-        let plugin = json!({"name": "t", "state": "idle", "enabled": true, "priority": 0,
+        let plugin = json!({"name": "t", "state": "idle", "enabled": true, "priority": 0, "version": "1.0",
             "source": {"kind": "embedded"}, "path": "/t", "operations": []});
         serde_json::from_value(json!({"ok": false, "plugins": [{
             "plugin": plugin, "findings": [], "operations": [

@@ -6,7 +6,7 @@ use std::time::Duration;
 use plugd_protocol::control::{Description, Event, ListReport, LogEntry, PluginListing, PluginState, Source};
 use plugd_protocol::error::ArgumentProblem;
 use plugd_protocol::plugin::LogLevel;
-use plugd_protocol::{CallError, Outcome};
+use plugd_protocol::{CallError, ErrorKind, Outcome};
 
 use super::table::{Cell, table};
 use super::text::{Paint, indented, time, visible, visible_line, wire_name};
@@ -30,7 +30,7 @@ pub(crate) fn error(error: &CallError, paint: Paint) -> String {
     if let Some(hint) = &error.hint {
         let _ = writeln!(out, "  {} {}", paint.dim("hint:"), visible_line(hint));
     }
-    if error.retryable {
+    if error.retryable && may_pass(error) {
         let told = match error.outcome {
             Outcome::NotRun | Outcome::Completed => "the same call may succeed later",
             Outcome::Unknown => "the same call may succeed later; whether this one took effect is not known",
@@ -38,6 +38,18 @@ pub(crate) fn error(error: &CallError, paint: Paint) -> String {
         let _ = writeln!(out, "  retryable: {told}");
     }
     out
+}
+
+/// Whether trying again is all that helps: of the rest the hint says what is to be mended before.
+fn may_pass(error: &CallError) -> bool {
+    let to_be_mended = [
+        ErrorKind::Blocked,
+        ErrorKind::Unavailable,
+        ErrorKind::ProtocolViolation,
+        ErrorKind::DaemonUnreachable,
+        ErrorKind::NotRecorded,
+    ];
+    !to_be_mended.iter().any(|kind| kind.code() == error.code)
 }
 
 /// One thing wrong with arguments, on one line.
@@ -244,7 +256,6 @@ pub(crate) fn event(event: &Event, paint: Paint) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plugd_protocol::ErrorKind;
 
     #[test]
     fn an_error_shows_every_detail_and_what_to_do() {
@@ -274,6 +285,8 @@ mod tests {
     fn an_error_that_may_pass_says_so() {
         let mut error = CallError::new(ErrorKind::PluginError, "the desk is closed");
         assert!(!super::error(&error, Paint::never()).contains("retryable"));
+        let broken = CallError::new(ErrorKind::Unavailable, "fp keeps failing to start: SyntaxError");
+        assert!(broken.retryable && !super::error(&broken, Paint::never()).contains("retryable"));
         error.retryable = true;
         let text = super::error(&error, Paint::never());
         assert!(text.ends_with("\n  retryable: the same call may succeed later\n"), "{text}");

@@ -8,6 +8,7 @@ use plugd_protocol::{CallResult, Status};
 use serde_json::Value;
 
 use super::json::pretty;
+use super::schema::{members_of, to_give};
 use super::table::{Cell, table};
 use super::text::{Paint, in_one_line, until, visible, visible_line};
 use super::value::Layers;
@@ -96,11 +97,19 @@ fn place(page: &Page, pointer: Option<&str>) -> String {
     out
 }
 
+/// How a call that stopped goes on where no token carries it on.
+pub(crate) enum Instead<'a> {
+    /// In words.
+    Hint(&'a str),
+    /// By this command line.
+    Command(&'a str),
+}
+
 /// What a person must say, and the command that says it, or what to do `instead`; `line` makes a command
 /// line of its end.
 pub(crate) fn pending(
     pending: &Pending,
-    instead: Option<&str>,
+    instead: Option<Instead<'_>>,
     paint: Paint,
     line: impl Fn(&str) -> String,
 ) -> String {
@@ -109,26 +118,36 @@ pub(crate) fn pending(
         let schema = question.schema.as_deref();
         schema.and_then(|schema| serde_json::from_str(schema.get()).ok()).unwrap_or_default()
     };
-    let rows: Vec<Vec<Cell>> = pending
-        .questions
-        .iter()
-        .map(|question| {
-            let name = visible_line(&question.name);
-            let expected = ask::expected(&schema(question)).unwrap_or_else(|| "text".to_owned());
-            vec![
-                Cell::painted(&format!("  {name}"), format!("  {}", paint.bold(&name))),
-                visible_line(&expected).into_owned().into(),
-                in_one_line(&question.prompt).into(),
-            ]
-        })
-        .collect();
-    out.push_str(&table(&rows));
+    let row = |question: &plugd_protocol::plugin::Question| -> Vec<Cell> {
+        let name = visible_line(&question.name);
+        let expected = ask::expected(&schema(question)).unwrap_or_else(|| "text".to_owned());
+        vec![
+            Cell::painted(&format!("  {name}"), format!("  {}", paint.bold(&name))),
+            visible_line(&expected).into_owned().into(),
+            in_one_line(&question.prompt).into(),
+        ]
+    };
+    out.push_str(&table(&pending.questions.iter().map(row).collect::<Vec<_>>()));
+    for question in &pending.questions {
+        let within = members_of(&schema(question));
+        if !within.is_empty() {
+            let _ = write!(out, "  in {}:\n{}", visible_line(&question.name), indented_lines(&within));
+        }
+    }
     if let Some(arguments) = &pending.arguments {
         let _ = writeln!(out, "  {}", pretty(&arguments.to_string()).replace('\n', "\n  "));
     }
-    if let Some(instead) = instead {
-        let _ = writeln!(out, "  {} {}", paint.dim("hint:"), visible_line(instead));
-        return out;
+    match instead {
+        Some(Instead::Hint(hint)) => {
+            let _ = writeln!(out, "  {} {}", paint.dim("hint:"), visible_line(hint));
+            return out;
+        }
+        Some(Instead::Command(command)) => {
+            let what = if pending.questions.is_empty() { "to let it run" } else { "to go on" };
+            let _ = writeln!(out, "{what}:\n  {}", visible_line(command));
+            return out;
+        }
+        None => {}
     }
     let (Some(token), Some(expires)) = (&pending.token, pending.expires) else { return out };
     let (token, until) = (visible_line(token), until(expires));
@@ -141,12 +160,17 @@ pub(crate) fn pending(
             visible_line(&no)
         );
     } else {
+        let names = pending.questions.iter();
         let names: String =
-            pending.questions.iter().map(|question| format!(" {}=…", question.name)).collect();
+            names.map(|question| format!(" {}", to_give(&question.name, &schema(question)))).collect();
         let command = line(&format!("answer {token}{names}"));
         let _ = writeln!(out, "to go on, within {until}:\n  {}", visible_line(&command));
     }
     out
+}
+
+fn indented_lines(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}\n")).collect()
 }
 
 #[cfg(test)]
@@ -228,7 +252,11 @@ mod tests {
         assert!(text.ends_with("not to:\n  plugd answer t-1 --no\n"), "{text}");
         let waits = r#"{"token":"t-1","expires":0,"prompt":"Run it?"}"#;
         let waits: Pending = serde_json::from_str(waits).unwrap();
-        let text = pending(&waits, Some("call again with --yes"), Paint::never(), str::to_owned);
+        let hint = Some(Instead::Hint("call again with --yes"));
+        let text = pending(&waits, hint, Paint::never(), str::to_owned);
         assert_eq!(text, "Run it?\n  hint: call again with --yes\n");
+        let command = Some(Instead::Command("plugd call ./x wipe --yes"));
+        let text = pending(&waits, command, Paint::never(), str::to_owned);
+        assert_eq!(text, "Run it?\nto let it run:\n  plugd call ./x wipe --yes\n");
     }
 }

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use plugd_protocol::PluginName;
 use plugd_protocol::control::{
     ActiveCall, ClaimsChanged, DaemonStatus, EffectsBacking, ExitReport, PluginState, PluginStatus,
-    RestartRequired, StartReport, StatusReport, StopReport, Stopped,
+    RestartRequired, SpareStatus, StartReport, StatusReport, StopReport, Stopped,
 };
 
 use super::table::{Cell, table};
@@ -167,6 +167,9 @@ fn in_full(plugin: &PluginStatus, all: &[PluginStatus], paint: Paint) -> String 
     if let Some(generation) = plugin.replacing {
         rows.row("replacing", format!("run {generation} takes over once it is ready"));
     }
+    if let Some(spare) = &plugin.spare {
+        rows.row("spare", spare_in_words(spare));
+    }
     if let Some(required) = &plugin.restart_required {
         rows.row("restart required", visible_line(&required.reason).into_owned());
         if !required.changed.is_empty() {
@@ -191,6 +194,25 @@ fn in_full(plugin: &PluginStatus, all: &[PluginStatus], paint: Paint) -> String 
     rows.lines("not held to", held(&plugin.not_enforced));
     exits(plugin, &mut rows);
     table(&rows.0)
+}
+
+/// How the run is that would take the place of the one that serves.
+fn spare_in_words(spare: &SpareStatus) -> String {
+    let mut text = match (spare.generation, spare.ready) {
+        (Some(run), true) => format!("run {run} is ready to take over"),
+        (Some(run), false) => format!("run {run} is starting"),
+        (None, _) => "none".to_owned(),
+    };
+    if let Some(pid) = spare.pid {
+        text += &format!(", pid {pid}");
+    }
+    if let Some(failure) = &spare.failure {
+        text += &format!("; the last one failed: {}", visible_line(failure));
+    }
+    if let Some(next) = spare.next_start.filter(|_| spare.generation.is_none()) {
+        text += &format!("; made in {}", until(next));
+    }
+    text
 }
 
 /// What stands behind the effects it declares.
@@ -220,8 +242,8 @@ fn what_now(plugin: &PluginStatus, required: &RestartRequired) -> Vec<String> {
         return vec![format!("`plugd restart {name}` applies it")];
     }
     let failed = plugin.exits.iter().rev().find(|exit| exit.generation > plugin.generation);
-    let said = failed.and_then(|exit| exit.stderr_tail.last());
-    let said = said.map(|line| format!("last line on stderr: {}", visible_line(line)));
+    let said = failed.and_then(|exit| plugd_engine::telling(&exit.stderr_tail));
+    let said = said.map(|line| format!("it said on stderr: {}", visible_line(&line)));
     said.into_iter().chain([format!("mend it, then `plugd reload {name}`")]).collect()
 }
 
@@ -367,6 +389,7 @@ mod tests {
             "ready",
             json!({
                 "describe_ms": 12, "init_ms": 34, "replacing": 4,
+                "spare": {"generation": 5, "pid": 77, "ready": true},
                 "restart_required": {"changed": ["env.LOG", "file main.py"], "reason": "on_change is manual"},
                 "enforced": {"core_size": "0"}, "not_enforced": {"cgroup": "no permission"},
                 "exits": [exit(1, "exit status 3"), exit(2, "killed by signal 9 (SIGKILL)")],
@@ -376,6 +399,7 @@ mod tests {
         for part in [
             "describe 12 ms, init 34 ms",
             "run 4 takes over once it is ready",
+            "run 5 is ready to take over, pid 77",
             "on_change is manual",
             "env.LOG, file main.py",
             "`plugd restart fp` applies it",
@@ -403,7 +427,7 @@ mod tests {
             }),
         );
         let text = plugin_status(&behind, &report(vec![behind.clone()]), Paint::never());
-        assert!(text.contains("last line on stderr: SyntaxError: no\n"), "{text}");
+        assert!(text.contains("it said on stderr: SyntaxError: no\n"), "{text}");
         assert!(text.contains("mend it, then `plugd reload fp`\n"), "{text}");
         assert!(!text.contains("plugd restart"), "{text}");
     }

@@ -19,9 +19,14 @@ impl Paint {
         Paint { on: terminal && !forbidden && std::env::var_os("TERM").is_none_or(|term| term != "dumb") }
     }
 
+    /// No colours.
+    pub(crate) fn plain() -> Paint {
+        Paint { on: false }
+    }
+
     #[cfg(test)]
     pub(crate) fn never() -> Paint {
-        Paint { on: false }
+        Paint::plain()
     }
 
     fn sgr(self, code: &str, text: &str) -> String {
@@ -68,9 +73,14 @@ pub(super) fn indented(text: &str, spaces: usize) -> String {
     visible(text.trim_end_matches('\n')).replace('\n', &further)
 }
 
-/// As [`visible`], on one line.
+/// As [`visible`], on one line: what parts lines or columns is a space.
 pub(crate) fn visible_line(text: &str) -> Cow<'_, str> {
-    escape(text, is_active)
+    let parts = |character: char| character == '\n' || character == '\t';
+    if !text.contains(parts) {
+        return escape(text, is_active);
+    }
+    let line = text.trim_end_matches(['\n', '\r']).replace("\r\n", " ").replace(parts, " ");
+    Cow::Owned(escape(&line, is_active).into_owned())
 }
 
 /// A description, which its author may have written over several lines, on one: the rest as [`visible_line`].
@@ -135,7 +145,7 @@ mod tests {
         assert_eq!(visible("\u{1b}[2Jbye\r\u{202e}evil\u{9b}"), "\\u{1b}[2Jbye\\u{d}\\u{202e}evil\\u{9b}");
         assert_eq!(visible("two\nlines\tand 三"), "two\nlines\tand 三");
         assert_eq!(indented("two\r\nli\u{1b}nes\n\n", 2), "two\\u{d}\n  li\\u{1b}nes");
-        assert_eq!(visible_line("two\nlines"), "two\\u{a}lines");
+        assert_eq!(visible_line("two\nlines,\r\nthree\tx\r\n"), "two lines, three x");
         assert_eq!(in_one_line("two\r\n lines\n\n\u{1b}[2J\rx"), "two lines \\u{1b}[2J\\u{d}x");
     }
 

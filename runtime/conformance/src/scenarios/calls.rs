@@ -15,6 +15,7 @@ use crate::example::{as_sent, example_arguments};
 use crate::kit::{CANCEL_GRACE, Kit, Tried, millis};
 use crate::observe::{self, Snapshot};
 use crate::scenario::{Came, Finding, Needs, Scenario, Stage, Verdict};
+use crate::scenarios::calling::{Outcome, call};
 use crate::session::Session;
 use crate::transcript::clipped;
 
@@ -23,7 +24,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "answers_calls",
         shows: "answers calls with its own examples",
-        does: "Calls each operation that is declared read-only, or that `--call=NAME` names, with arguments made of the examples, defaults and choices of its `input_schema`.",
+        does: "Calls each operation that is declared read-only, or that `--call=NAME` names, with arguments made of the examples, defaults and choices of its `input_schema`. An error in its own words is a warning; one that says that the handler failed is not.",
         anchor: "call",
         fix: "answer with {\"data\": …}, or with an error that says what happened",
         stage: Stage::First,
@@ -110,16 +111,23 @@ const TURNS: u32 = 3;
 /// A call that takes so much more memory is worth a word, in KiB.
 const MEMORY_MAX: u64 = 256 * 1024;
 
+/// Why nothing is said about calls.
+const NOTHING_ANSWERED: &str = "no operation that was called has answered with data";
+
 pub(super) async fn answers_calls(kit: Kit) -> Came {
     let mut findings = unknown_names(&kit);
     let mut tried = Vec::new();
     let mut untold = Vec::new();
     let mut session: Option<Session> = None;
     for operation in kit.manifest().operations.iter().filter(|operation| kit.may_call(operation)) {
-        let arguments = match example_arguments(operation) {
-            Ok(arguments) => as_sent(operation, arguments),
-            Err(name) => {
-                untold.push(format!("{} ({name} is required and has no example)", operation.name));
+        let arguments = match made_of_examples(&kit, operation) {
+            Ok(arguments) => arguments,
+            Err(Unmade::Wrong(found)) => {
+                findings.push(found);
+                continue;
+            }
+            Err(Unmade::Untold(why)) => {
+                untold.push(why);
                 continue;
             }
         };
@@ -137,6 +145,10 @@ pub(super) async fn answers_calls(kit: Kit) -> Came {
                 findings.push(found);
                 None
             }
+            Ok(Outcome::Lacking(why)) => {
+                untold.push(format!("{} ({why})", operation.name));
+                None
+            }
             Err(found) => {
                 findings.push(found);
                 None
@@ -152,17 +164,45 @@ pub(super) async fn answers_calls(kit: Kit) -> Came {
     if let Some(tried) = quick {
         kit.set_carrier(tried.operation.name.as_str(), tried.arguments.clone());
     }
-    let count = tried.len();
+    let count = tried.iter().filter(|tried| tried.answer.is_some()).count();
     kit.set_tried(tried);
     Ok(match (findings.is_empty(), count) {
         (false, _) => Verdict::Found(findings),
         (true, 0) if untold.is_empty() => {
             Verdict::Skipped("no operation is declared read-only: name one, as --call=NAME".to_owned())
         }
-        (true, 0) => Verdict::Skipped(format!("not called: {}", untold.join(", "))),
+        (true, 0) => Verdict::Skipped(format!("not tried: {}", untold.join(", "))),
         (true, _) if untold.is_empty() => Verdict::Passed(Some(format!("{count} called"))),
-        (true, _) => Verdict::Passed(Some(format!("{count} called; not called: {}", untold.join(", ")))),
+        (true, _) => Verdict::Passed(Some(format!("{count} called; not tried: {}", untold.join(", ")))),
     })
+}
+
+/// Why an operation has no arguments to be called with.
+enum Unmade {
+    /// That is wrong, or somebody wants it called.
+    Wrong(Finding),
+    /// Nobody needs them: which operation, and what it lacks.
+    Untold(String),
+}
+
+/// Arguments made of what an operation's schema shows, as the host would send them.
+fn made_of_examples(kit: &Kit, operation: &Operation) -> Result<Value, Unmade> {
+    let name = &operation.name;
+    match example_arguments(operation) {
+        Ok(arguments) => as_sent(operation, arguments).map_err(|wrong| {
+            let said = format!("the examples of {name} do not fit its own input_schema: {wrong}");
+            let fix = "mend the examples, defaults or choices in input_schema, or what it demands";
+            Unmade::Wrong(Finding::failure(said).fix(fix))
+        }),
+        Err(lacking) => {
+            let why = format!("{lacking} is required and has no example");
+            if !kit.is_named(operation) {
+                return Err(Unmade::Untold(format!("{name} ({why})")));
+            }
+            let fix = format!("give {lacking} an example, under `examples` in input_schema");
+            Err(Unmade::Wrong(Finding::warning(format!("{name} was not called: {why}")).fix(fix)))
+        }
+    }
 }
 
 /// Names that were given and that no operation has.
@@ -176,67 +216,6 @@ fn unknown_names(kit: &Kit) -> Vec<Finding> {
     unknown
         .map(|name| Finding::failure(format!("it has no operation {name}")).fix("name one that it declares"))
         .collect()
-}
-
-/// How a call came out that was answered.
-enum Outcome {
-    Data(Box<RawValue>, Duration),
-    /// In its own words.
-    Refused(Finding),
-}
-
-async fn call(
-    kit: &Kit,
-    session: &mut Session,
-    operation: &Operation,
-    arguments: &Value,
-) -> Result<Outcome, Finding> {
-    let name = operation.name.as_str();
-    let (params, call_id) = kit.call_params(name, arguments, kit.call_time());
-    let id = session.send(method::CALL, &params);
-    let (answer, took) = match session.answer(id, kit.call_time()).await {
-        Ok(answered) => answered,
-        Err(fault) if session.is_up() => {
-            session.notify(method::CANCEL, &serde_json::json!({"call_id": call_id}));
-            let fault = fault.when(name);
-            return Err(match session.answer(id, CANCEL_GRACE).await {
-                Ok(_) => fault.fix("it does answer once it is cancelled: give it more time with --timeout"),
-                Err(_) => fault.fix(
-                    "plugd would cancel the call, and kill the process 2 s later: answer, or stop at `cancel`",
-                ),
-            });
-        }
-        Err(fault) => return Err(fault.when(name)),
-    };
-    match answer {
-        Answer::Broken(why) => {
-            let found = session.fault(format!("{name}: the answer is broken: {why}"));
-            Err(found.fix(
-                "write the answer as one JSON object on a line of its own, and nothing else on that line",
-            ))
-        }
-        Answer::Error(error) => {
-            let said = format!("{name} fails with its own examples: {}", error.message);
-            let found = session.fault(said).only_warns();
-            Ok(Outcome::Refused(found.fix("give its schema examples that work, under `examples`")))
-        }
-        Answer::Result(result) => match data_of(&result) {
-            Ok(data) => Ok(Outcome::Data(data, took)),
-            Err(why) => Err(session.fault(format!("{name}: {why}"))),
-        },
-    }
-}
-
-/// The data in the result of a call.
-fn data_of(result: &RawValue) -> Result<Box<RawValue>, String> {
-    // Unparsed members: only their form is looked at.
-    let members = serde_json::from_str::<std::collections::BTreeMap<String, &RawValue>>(result.get());
-    let members = members.map_err(|_| "the result of a call must be an object with data".to_owned())?;
-    let data = members.get("data").ok_or("the result has no data")?;
-    if let Err(error) = serde_json::from_str::<Value>(data.get()) {
-        return Err(format!("its data cannot be read by common JSON readers: {error}"));
-    }
-    Ok((*data).to_owned())
 }
 
 /// What was answered, with those operations for which something holds.
@@ -257,19 +236,22 @@ async fn again(
     match call(kit, session, &tried.operation, &tried.arguments).await? {
         Outcome::Data(data, took) => Ok((data, took)),
         Outcome::Refused(found) => Err(found),
+        Outcome::Lacking(why) => Err(session.fault(format!("{}: {why}", tried.operation.name)).only_warns()),
     }
 }
 
 pub(super) async fn fits_its_output_schema(kit: Kit) -> Came {
-    let declared = answered(&kit, |operation| operation.output_schema.is_some());
+    // One that does not compile is another scenario's affair.
+    let contract = |tried: &Tried| Contract::compile(tried.operation.output_schema.as_deref()?).ok();
+    let declared: Vec<_> = answered(&kit, |_| true)
+        .into_iter()
+        .filter_map(|(tried, data, _)| Some((tried, data, contract(tried)?)))
+        .collect();
     if declared.is_empty() {
         return Ok(Verdict::Skipped("no operation that was called declares an output_schema".to_owned()));
     }
     let mut findings = Vec::new();
-    for (tried, data, _) in declared {
-        let Some(Ok(contract)) = tried.operation.output_schema.as_deref().map(Contract::compile) else {
-            continue;
-        };
+    for (tried, data, contract) in declared {
         for problem in contract.check_output(data).err().unwrap_or_default() {
             let at = if problem.path.is_empty() { "as a whole" } else { &problem.path };
             let name = &tried.operation.name;
@@ -311,13 +293,17 @@ pub(super) async fn changes_nothing_where_read_only(kit: Kit) -> Came {
         return Ok(Verdict::Skipped("no operation that was called declares to be read-only".to_owned()));
     }
     let folders = [kit.launch().cwd.as_path(), kit.data_dirs()];
+    let mut note = None;
     let mut findings = Vec::new();
     let mut session = kit.ready().await?;
     for (tried, _, _) in &declared {
         let before = Snapshot::of(&folders);
         again(&kit, &mut session, tried).await?;
         let changes = before.zip(Snapshot::of(&folders)).map(|(before, after)| before.changes(&after));
-        let changes = changes.unwrap_or_default();
+        let Some(changes) = changes else {
+            note = Some(format!("{} holds too many files to compare", folders[0].display()));
+            continue;
+        };
         if !changes.is_empty() {
             let said = format!("{} declares read_only, and changes files", tried.operation.name);
             findings.push(Finding::failure(said).with(changes.into_iter().take(5)));
@@ -325,7 +311,6 @@ pub(super) async fn changes_nothing_where_read_only(kit: Kit) -> Came {
     }
     session.bury().await;
     let launch = Launch { sandbox: Sandbox::ReadOnly, ..kit.launch().clone() };
-    let mut note = None;
     match confined(&kit, &launch).await {
         Ok(mut session) => {
             for (tried, _, _) in declared {
@@ -359,7 +344,7 @@ fn longest(kit: &Kit) -> Option<&Tried> {
 }
 
 fn nothing_long() -> Came {
-    Ok(Verdict::Skipped(format!("no operation that was called takes {} ms", millis(LONG))))
+    Ok(Verdict::Skipped(format!("no operation that was called takes {} ms to give data", millis(LONG))))
 }
 
 pub(super) async fn runs_calls_beside_each_other(kit: Kit) -> Came {
@@ -426,9 +411,13 @@ pub(super) async fn stops_when_cancelled(kit: Kit) -> Came {
 }
 
 pub(super) async fn needs_little_memory(kit: Kit) -> Came {
+    let all = answered(&kit, |_| true);
+    if all.is_empty() {
+        return Ok(Verdict::Skipped(NOTHING_ANSWERED.to_owned()));
+    }
     let mut findings = Vec::new();
     let mut most = 0;
-    for (tried, _, _) in answered(&kit, |_| true) {
+    for (tried, _, _) in all {
         let mut session = kit.ready().await?;
         let before = observe::memory(session.pid());
         again(&kit, &mut session, tried).await?;

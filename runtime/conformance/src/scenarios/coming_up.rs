@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use plugd_protocol::Manifest;
 use plugd_protocol::plugin::method;
-use plugd_supervisor::driver::{Launch, not_launched};
+use plugd_supervisor::driver::Launch;
 use rustix::pty::OpenptFlags;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -18,6 +18,7 @@ use crate::kit::{
 use crate::observe::{self, Snapshot};
 use crate::oddity::Oddities;
 use crate::scenario::{Came, Finding, Needs, Scenario, Stage, Verdict};
+use crate::scenarios::undescribed;
 use crate::session::Session;
 
 /// What is tried here.
@@ -99,7 +100,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         anchor: "messages",
         fix: "read the members that you know by name, and leave the others alone",
         stage: Stage::Beside,
-        needs: Needs::Ready,
+        needs: Needs::Refusing,
         run: |kit| Box::pin(ignores_what_it_does_not_know(kit)),
     },
     Scenario {
@@ -140,6 +141,9 @@ const START_SOON: Duration = Duration::from_secs(2);
 /// Who ends right after describing itself has done so within this time.
 const STAYS: Duration = Duration::from_millis(50);
 
+/// A right answer may follow what only looked like a wrong one.
+const AFTER_ALL: Duration = Duration::from_millis(500);
+
 /// Who reads requests by a pattern does not answer later, either.
 const TURNED_AROUND: Duration = Duration::from_secs(3);
 
@@ -151,16 +155,32 @@ const LISTENED: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs
 
 pub(super) async fn describes_itself(kit: Kit) -> Came {
     let mut session = kit.bare().await?;
-    let described = session.result(method::DESCRIBE, &describe_params(), DESCRIBE).await;
+    let id = session.send(method::DESCRIBE, &describe_params());
+    let is_answered = |session: &Session| session.ear.answer(id).is_some();
+    session.wait(DESCRIBE, |session| is_answered(session) || undescribed::is_plain(&kit, session)).await;
     let took = session.started.elapsed();
-    let (raw, _) = match described {
-        Ok(described) => described,
-        Err(fault) => return Err(not_started(&kit, &session).unwrap_or(fault)),
+    session.wait(AFTER_ALL, is_answered).await;
+    let Some((answer, _)) = session.ear.answer(id).cloned() else {
+        let fault = session.unanswered(id, DESCRIBE);
+        let found = undescribed::unanswered(&kit, &session, fault);
+        if session.is_up() && session.ear.messages + session.ear.strays == 0 {
+            // What it holds back comes at its end.
+            session.close_stdin();
+            if session.wait(LEAVE, |session| session.ear.messages + session.ear.strays > 0).await {
+                return Err(undescribed::unflushed(&session));
+            }
+        }
+        return Err(found);
+    };
+    let raw = match answer {
+        Answer::Result(raw) => raw,
+        Answer::Error(error) => return Err(undescribed::refused(&kit, &session, &error)),
+        Answer::Broken(broken) => return Err(session.broken("describe", &broken)),
     };
     // One that daemonises has ended although it answers.
     session.listen(STAYS).await;
-    if let Some(status) = session.status() {
-        return Err(session.fault(format!("it ended ({status}) right after it had described itself")));
+    if session.status().is_some() {
+        return Err(undescribed::went(&session));
     }
     match Manifest::parse(raw.get()) {
         Ok(manifest) => {
@@ -168,19 +188,8 @@ pub(super) async fn describes_itself(kit: Kit) -> Came {
             session.bury().await;
             Ok(Verdict::PASSED)
         }
-        Err(error) => Err(session.fault(error.to_string())),
+        Err(error) => Err(undescribed::unreadable(&session, &error)),
     }
-}
-
-/// What kept its program from being executed, where that was it.
-fn not_started(kit: &Kit, session: &Session) -> Option<Finding> {
-    let failed: Value = serde_json::from_str(session.ear.not_launched.as_deref()?).ok()?;
-    session.status()?;
-    let errno = failed.get("errno").and_then(Value::as_i64).and_then(|errno| i32::try_from(errno).ok());
-    Some(match errno {
-        Some(errno) => Finding::failure(not_launched(kit.launch(), errno).reason),
-        None => Finding::failure(format!("it could not be started: {failed}")),
-    })
 }
 
 pub(super) async fn silent_until_asked(kit: Kit) -> Came {
@@ -266,7 +275,7 @@ pub(super) async fn negotiates_a_version(kit: Kit) -> Came {
             // One that speaks no version that is offered may say so.
             Answer::Error(_) if expected != "1" => Value::Null,
             Answer::Error(error) => json!(error.message),
-            Answer::Broken(why) => json!(why),
+            Answer::Broken(broken) => json!(broken.to_string()),
         };
         let fits = match expected {
             "1" => picked == 1,
@@ -298,7 +307,7 @@ pub(super) async fn ignores_what_it_does_not_know(kit: Kit) -> Came {
             return Err(session.fault(format!("init with unknown members was refused: {}", error.message)));
         }
         Answer::Result(_) | Answer::Error(_) => {}
-        Answer::Broken(why) => return Err(session.fault(format!("the answer to init is broken: {why}"))),
+        Answer::Broken(broken) => return Err(session.broken("init", &broken)),
     }
     session.bury().await;
     // An envelope with members of a later version, in another order.
@@ -342,8 +351,8 @@ pub(super) async fn survives_a_config_that_does_not_fit(kit: Kit) -> Came {
     session.result(method::DESCRIBE, &describe_params(), DESCRIBE).await?;
     let params = kit.init_params(&json!({"plugd_check": {"does": ["not", "fit"]}}))?;
     let (answer, _) = session.ask(method::INIT, &params, DESCRIBE).await?;
-    if let Answer::Broken(why) = answer {
-        return Err(session.fault(format!("the answer to init is broken: {why}")));
+    if let Answer::Broken(broken) = answer {
+        return Err(session.broken("init", &broken));
     }
     session.close_stdin();
     if !session.leaves(LEAVE).await {

@@ -19,7 +19,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         anchor: "frames",
         fix: "collect bytes until a line feed comes, and decode the whole line",
         stage: Stage::Beside,
-        needs: Needs::Ready,
+        needs: Needs::Refusing,
         run: |kit| Box::pin(reads_lines_in_pieces(kit)),
     },
     Scenario {
@@ -29,7 +29,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         anchor: "frames",
         fix: "read lines of up to 16 MiB: no fixed buffer, no `readline` with a limit",
         stage: Stage::Beside,
-        needs: Needs::Ready,
+        needs: Needs::Refusing,
         run: |kit| Box::pin(reads_a_large_line(kit)),
     },
     Scenario {
@@ -39,7 +39,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         anchor: "frames",
         fix: "read lines of up to 16 MiB: no fixed buffer, no `readline` with a limit",
         stage: Stage::Slow,
-        needs: Needs::Ready,
+        needs: Needs::Refusing,
         run: |kit| Box::pin(reads_the_largest_line(kit)),
     },
     Scenario {
@@ -100,7 +100,7 @@ async fn refused(
     match answer {
         Answer::Error(_) => Ok(took),
         Answer::Result(_) => Err(session.fault(format!("{when}: it was answered with a result"))),
-        Answer::Broken(why) => Err(session.fault(format!("{when}: the answer is broken: {why}"))),
+        Answer::Broken(broken) => Err(session.broken(when, &broken)),
     }
 }
 
@@ -182,8 +182,8 @@ pub(super) async fn waits_for_a_slow_reader(kit: Kit) -> Came {
         let answered = session.answer(id, kit.call_time()).await;
         let when = format!("{count} answers that were not read for a while");
         let (answer, _) = answered.map_err(|fault| fault.when(&when))?;
-        if let Answer::Broken(why) = answer {
-            return Err(session.fault(format!("an answer that was not read for a while is broken: {why}")));
+        if let Answer::Broken(broken) = answer {
+            return Err(session.broken("a request, not read for a while,", &broken));
         }
     }
     kit.give_back(session);

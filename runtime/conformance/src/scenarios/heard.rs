@@ -1,7 +1,7 @@
 //! What was heard in all conversations together: lines that are none, answers that nobody wanted.
 
 use crate::kit::{Kit, LEAVE};
-use crate::oddity::Oddity;
+use crate::oddity::{Heard, Oddity};
 use crate::scenario::{Came, Finding, Needs, Scenario, Stage, Verdict};
 
 /// What is tried here.
@@ -31,7 +31,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         shows: "answers each request once, with its own id",
         does: "Looks at the id of every answer.",
         anchor: "messages",
-        fix: "answer each request exactly once",
+        fix: "answer each request exactly once, with its own id and not one that is written into the program",
         stage: Stage::Last,
         needs: Needs::Nothing,
         run: |kit| Box::pin(answers_match_requests(kit)),
@@ -82,52 +82,72 @@ pub(super) const SCENARIOS: &[Scenario] = &[
 fn heard(kit: &Kit, kind: Oddity, what: &str) -> Option<Finding> {
     let tally = kit.oddities().of(kind)?;
     let times = if tally.count == 1 { "once".to_owned() } else { format!("{} times", tally.count) };
-    Some(Finding::failure(format!("{what}, {times}")).with(tally.shown))
+    let found = Finding::failure(format!("{what}, {times}")).with(tally.shown);
+    Some(match tally.fix {
+        Some(fix) => found.fix(fix),
+        None => found,
+    })
 }
 
-fn verdict(findings: impl IntoIterator<Item = Option<Finding>>) -> Came {
-    Ok(Verdict::of(findings.into_iter().flatten().collect()))
+/// What is wrong; nothing heard is nothing wrong, and nothing right either.
+fn verdict(
+    kit: &Kit,
+    (needed, why): (Heard, &str),
+    findings: impl IntoIterator<Item = Option<Finding>>,
+) -> Came {
+    let findings: Vec<Finding> = findings.into_iter().flatten().collect();
+    if findings.is_empty() && !kit.oddities().has_heard(needed) {
+        return Ok(Verdict::Skipped(why.to_owned()));
+    }
+    Ok(Verdict::of(findings))
 }
+
+/// What is said of an answer where there was none.
+const NO_ANSWER: (Heard, &str) = (Heard::Answer, "it answered nothing");
 
 pub(super) async fn writes_messages_only(kit: Kit) -> Came {
-    verdict([heard(&kit, Oddity::Stray, "a line on stdout that is no message")])
+    let stray = heard(&kit, Oddity::Stray, "a line on stdout that is no message");
+    verdict(&kit, (Heard::Line, "it wrote nothing to stdout"), [stray])
 }
 
 pub(super) async fn answers_are_whole(kit: Kit) -> Came {
     let broken = heard(&kit, Oddity::BrokenAnswer, "an answer that is no valid message");
     let limit = kit.settings().frame_limit;
     let long = heard(&kit, Oddity::TooLong, &format!("a line above the limit of {limit} bytes"));
-    verdict([broken, long.map(|found| found.fix("give large data in parts, or its place instead of it"))])
+    verdict(
+        &kit,
+        NO_ANSWER,
+        [broken, long.map(|found| found.fix("give large data in parts, or its place instead of it"))],
+    )
 }
 
 pub(super) async fn answers_match_requests(kit: Kit) -> Came {
     let changed = heard(&kit, Oddity::IdChanged, "an answer whose id is not the one that was asked with");
-    verdict([
+    let findings = [
         changed.map(|found| found.fix("keep the id as it came, its type included, and write just that")),
         heard(&kit, Oddity::Unmatched, "an answer with an id that nobody asked with"),
         heard(&kit, Oddity::Twice, "a second answer to one request"),
-    ])
+    ];
+    verdict(&kit, NO_ANSWER, findings)
 }
 
 pub(super) async fn tells_of_its_own_calls(kit: Kit) -> Came {
     let unknown = heard(&kit, Oddity::UnknownMethod, "a method that the protocol does not have");
     let unreadable = heard(&kit, Oddity::UnreadableParams, "a message whose params are not of its form");
-    verdict([
+    let findings = [
         heard(&kit, Oddity::ForeignCall, "something told of a call that it does not have"),
         unknown.map(|found| found.only_warns().fix("plugd passes it over: leave it out")),
         unreadable.map(|found| found.fix("give each member the type that its table says")),
-    ])
+    ];
+    verdict(&kit, (Heard::Telling, "it sent no notification, and no request of its own"), findings)
 }
 
 pub(super) async fn fails_in_good_form(kit: Kit) -> Came {
     let form = heard(&kit, Oddity::ErrorForm, "an error that is not of its form");
     let tells = heard(&kit, Oddity::ErrorTells, "an error that tells what belongs into the log");
-    verdict([
-        form.map(Finding::only_warns),
-        tells.map(|found| {
-            found.only_warns().fix("say what happened in one line, and write the rest to stderr")
-        }),
-    ])
+    let tells = tells
+        .map(|found| found.only_warns().fix("say what happened in one line, and write the rest to stderr"));
+    verdict(&kit, (Heard::Error, "it answered with no error"), [form.map(Finding::only_warns), tells])
 }
 
 pub(super) async fn leaves_nothing_behind(kit: Kit) -> Came {
@@ -142,20 +162,16 @@ pub(super) async fn leaves_nothing_behind(kit: Kit) -> Came {
     let inside = heard(&kit, Oddity::LeftBehind, "a process of its group goes on after it has ended");
     let outside =
         heard(&kit, Oddity::LeftOutside, "a process outside of its group goes on after it has ended");
-    verdict([inside.map(Finding::only_warns), outside])
+    let none = (Heard::End, "no process of it has left by itself");
+    verdict(&kit, none, [inside.map(Finding::only_warns), outside])
 }
 
 pub(super) async fn asks_the_host_for_what_there_is(kit: Kit) -> Came {
-    let mut findings = Vec::new();
-    if let Some(tally) = kit.oddities().of(Oddity::Undeclared) {
-        let said = format!("host/call of a plugin that it does not require, {} times", tally.count);
-        findings
-            .push(Finding::failure(said).with(tally.shown).fix("name it under `requires` in the manifest"));
-    }
-    if let Some(tally) = kit.oddities().of(Oddity::Crowd) {
+    let undeclared = heard(&kit, Oddity::Undeclared, "host/call of a plugin that it does not require");
+    let crowd = kit.oddities().of(Oddity::Crowd).map(|tally| {
         let said = "more than 64 requests to the host at once: what is above that is refused";
-        let fix = "wait for answers before asking for more";
-        findings.push(Finding::warning(said).with(tally.shown).fix(fix));
-    }
-    Ok(Verdict::of(findings))
+        Finding::warning(said).with(tally.shown).fix("wait for answers before asking for more")
+    });
+    let undeclared = undeclared.map(|found| found.fix("name it under `requires` in the manifest"));
+    verdict(&kit, (Heard::HostCall, "it made no host/call"), [undeclared, crowd])
 }

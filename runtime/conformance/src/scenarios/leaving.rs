@@ -198,7 +198,7 @@ pub(super) async fn answers_shutdown_and_leaves(kit: Kit) -> Came {
     let unknown = matches!(&answer, Answer::Error(error) if error.code == -32601);
     match answer {
         Answer::Result(_) | Answer::Error(_) => {}
-        Answer::Broken(why) => return Err(session.fault(format!("the answer to shutdown is broken: {why}"))),
+        Answer::Broken(broken) => return Err(session.broken("shutdown", &broken)),
     }
     if !unknown && session.leaves(AT_ONCE).await {
         return left(session, LEAVE, "shutdown").await;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::ear::Answer;
 use crate::kit::{ANSWER, CANCEL_GRACE, Kit, UNKNOWN_METHOD, UNKNOWN_OPERATION, describe_params, millis};
-use crate::scenario::{Came, Needs, Scenario, Stage, Verdict};
+use crate::scenario::{Came, Finding, Needs, Scenario, Stage, Verdict};
 use crate::session::Session;
 
 /// What is tried here.
@@ -15,10 +15,10 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "refuses_an_unknown_method",
         shows: "answers an unknown method with -32601",
-        does: "Sends a request that no version of the protocol has. Later versions will send such requests, and count on that answer.",
+        does: "Sends a request that no version of the protocol has. Later versions will send such requests, and count on that answer. Many scenarios ask so, for it has no effects: they are skipped where nothing comes.",
         anchor: "messages",
         fix: "answer each request whose method you do not know with error -32601",
-        stage: Stage::Beside,
+        stage: Stage::First,
         needs: Needs::Ready,
         run: |kit| Box::pin(refuses_an_unknown_method(kit)),
     },
@@ -29,7 +29,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         anchor: "messages",
         fix: "pass over a message without an `id` whose method you do not know: no answer, no error",
         stage: Stage::Beside,
-        needs: Needs::Ready,
+        needs: Needs::Refusing,
         run: |kit| Box::pin(passes_over_unknown_notifications(kit)),
     },
     Scenario {
@@ -49,7 +49,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         anchor: "messages",
         fix: "keep the id's own text, or a number type that holds 64 bits, and write it as it came: 0 is an id, too",
         stage: Stage::Beside,
-        needs: Needs::Ready,
+        needs: Needs::Refusing,
         run: |kit| Box::pin(gives_back_ids_as_they_came(kit)),
     },
     Scenario {
@@ -59,7 +59,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         anchor: "messages",
         fix: "take absent `params` for an empty object",
         stage: Stage::Beside,
-        needs: Needs::Ready,
+        needs: Needs::Refusing,
         run: |kit| Box::pin(answers_without_params(kit)),
     },
     Scenario {
@@ -89,7 +89,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         anchor: "cancel",
         fix: "pass over a `cancel` whose call you do not have",
         stage: Stage::Beside,
-        needs: Needs::Ready,
+        needs: Needs::Refusing,
         run: |kit| Box::pin(passes_over_a_cancel_of_no_call(kit)),
     },
     Scenario {
@@ -99,7 +99,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         anchor: "cancel",
         fix: "answer a cancelled call all the same: with error -32800, or with what you have",
         stage: Stage::Beside,
-        needs: Needs::Ready,
+        needs: Needs::Refusing,
         run: |kit| Box::pin(answers_a_cancelled_call(kit)),
     },
     Scenario {
@@ -119,7 +119,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         anchor: "reload",
         fix: "take a new configuration up whole or refuse it with an error, and go on either way",
         stage: Stage::Beside,
-        needs: Needs::Ready,
+        needs: Needs::Refusing,
         run: |kit| Box::pin(answers_reload(kit)),
     },
     Scenario {
@@ -129,7 +129,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         anchor: "frames",
         fix: "split what you read at each line feed, and take each line for a message",
         stage: Stage::Beside,
-        needs: Needs::Ready,
+        needs: Needs::Refusing,
         run: |kit| Box::pin(answers_several_requests_of_one_write(kit)),
     },
     Scenario {
@@ -159,6 +159,7 @@ const SILENCE: Duration = Duration::from_millis(50);
 pub(super) async fn refuses_an_unknown_method(kit: Kit) -> Came {
     let mut session = kit.idle().await?;
     let (answer, _) = session.ask(UNKNOWN_METHOD, &json!({"any": [1, "三"]}), ANSWER).await?;
+    kit.set_refuses();
     match answer {
         Answer::Error(error) if error.code == -32601 => {}
         Answer::Error(error) => {
@@ -167,7 +168,7 @@ pub(super) async fn refuses_an_unknown_method(kit: Kit) -> Came {
             return Err(session.fault(said));
         }
         Answer::Result(_) => return Err(session.fault("it gave a result to a method that nobody knows")),
-        Answer::Broken(why) => return Err(session.fault(format!("the answer is broken: {why}"))),
+        Answer::Broken(broken) => return Err(session.broken("an unknown method", &broken)),
     }
     kit.give_back(session);
     Ok(Verdict::PASSED)
@@ -211,7 +212,7 @@ pub(super) async fn refuses_an_unknown_operation(kit: Kit) -> Came {
             let found = session.fault("it gave a result for an operation that it does not have");
             return Ok(Verdict::Found(vec![found.only_warns()]));
         }
-        Answer::Broken(why) => return Err(session.fault(format!("the answer is broken: {why}"))),
+        Answer::Broken(broken) => return Err(session.broken("an unknown operation", &broken)),
     }
     kit.give_back(session);
     Ok(Verdict::PASSED)
@@ -220,14 +221,21 @@ pub(super) async fn refuses_an_unknown_operation(kit: Kit) -> Came {
 pub(super) async fn gives_back_ids_as_they_came(kit: Kit) -> Came {
     let mut session = kit.idle().await?;
     let mut findings = Vec::new();
+    let mut others = Vec::new();
     for id in IDS {
         let line = session.request_with(*id, UNKNOWN_METHOD, &json!({}));
         session.write(&line);
         if let Err(fault) = session.answer(*id, ANSWER).await {
-            findings.push(fault.when(&format!("id {id}")));
+            match findings.is_empty() {
+                true => findings.push(fault.when(&format!("id {id}"))),
+                false => others.push(id.to_string()),
+            }
             // What came instead would be taken for the answer to the next.
             session = kit.ready().await?;
         }
+    }
+    if !others.is_empty() {
+        findings.push(Finding::failure(format!("the same with the ids {}", others.join(", "))));
     }
     let mut apart = kit.apart().await?;
     for id in LONG_IDS {
@@ -363,7 +371,7 @@ pub(super) async fn answers_reload(kit: Kit) -> Came {
             let said = format!("it declares reload, and refuses the configuration it has: {}", error.message);
             return Err(session.fault(said));
         }
-        Answer::Broken(why) => return Err(session.fault(format!("the answer is broken: {why}"))),
+        Answer::Broken(broken) => return Err(session.broken("reload", &broken)),
     }
     let unfit = json!({"config": {"plugd_check": {"does": ["not", "fit"]}}});
     let refused = session.ask(method::RELOAD, &unfit, ANSWER).await;
@@ -412,8 +420,8 @@ pub(super) async fn answers_as_many_calls_as_declared(kit: Kit) -> Came {
     for id in asked {
         let answered = session.answer(id, kit.call_time()).await;
         let (answer, took) = answered.map_err(|fault| fault.when(&format!("{count} calls at once")))?;
-        if let Answer::Broken(why) = answer {
-            return Err(session.fault(format!("of {count} calls at once, an answer is broken: {why}")));
+        if let Answer::Broken(broken) = answer {
+            return Err(session.broken(&format!("one of {count} calls at once"), &broken));
         }
         slowest = slowest.max(took);
     }

@@ -1,5 +1,6 @@
 //! All scenarios, by what they are about.
 
+mod calling;
 mod calls;
 mod coming_up;
 mod declared;
@@ -8,6 +9,7 @@ mod heard;
 mod leaving;
 mod messages;
 mod resources;
+mod undescribed;
 
 use crate::scenario::Scenario;
 

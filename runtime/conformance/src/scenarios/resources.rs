@@ -29,7 +29,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         anchor: "the-process",
         fix: "keep nothing of a request once it is answered; a heap that is only not collected yet has a setting for its size",
         stage: Stage::Alone,
-        needs: Needs::Ready,
+        needs: Needs::Refusing,
         run: |kit| Box::pin(does_not_grow(kit)),
     },
     Scenario {
@@ -39,7 +39,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         anchor: "the-process",
         fix: "close each file, socket and pipe that a request opens",
         stage: Stage::Alone,
-        needs: Needs::Ready,
+        needs: Needs::Refusing,
         run: |kit| Box::pin(keeps_no_descriptors(kit)),
     },
 ];

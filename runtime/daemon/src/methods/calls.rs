@@ -17,16 +17,17 @@ pub(super) fn register(module: &mut RpcModule<Daemon>) -> Result<(), RegisterMet
     module.register_async_method(method::CALL, |given, daemon, connection| async move {
         let params = params::read_call(&given)?;
         let via = via(&daemon, &connection, params.can_ask);
-        Answer::Ok(daemon.engine.call_via(params, via).await)
+        // Moved several times before it is first polled: as a box it is small.
+        Answer::Ok(Box::pin(daemon.engine.call_via(params, via)).await)
     })?;
     module.register_async_method(method::CALL_EXPLAIN, |given, daemon, _| async move {
         let params = params::read_call(&given)?;
         daemon.engine.explain(params).await.map_err(command_failed)
     })?;
     module.register_method(method::CANCEL, |given, daemon, _| {
-        let CancelParams { call_id } = params::read(&given)?;
-        let cancelled = daemon.engine.cancel(&call_id);
-        Answer::Ok(CancelReport { call_id, cancelled })
+        let params: CancelParams = params::read(&given)?;
+        let cancelled = daemon.engine.cancel(&params).map_err(command_failed)?;
+        Answer::Ok(CancelReport { call_id: params.call_id, cancelled })
     })?;
     module.register_method(method::CANCEL_MINE, |given, daemon, connection| {
         params::read::<params::Nothing>(&given)?;

@@ -66,7 +66,7 @@ impl Engine {
         let configured = config.plugins.get(plugin);
         let view = self.views_by_name().await.remove(plugin);
         let state = view.as_ref().map_or(PluginState::Ready, shown_state);
-        let reason = view.and_then(|view| view.reason);
+        let reason = view.and_then(|view| view.reason_for_callers);
         let refused =
             is_shut(state).then(|| not_admitted(plugin, NotAdmitted::Shut { state, reason: reason.clone() }));
         let times = Times::of(self, request, operation);

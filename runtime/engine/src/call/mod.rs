@@ -135,7 +135,10 @@ impl Engine {
     /// Takes a call through its stages.
     async fn go(&self, mut trail: Trail) -> CallResult {
         let result = match self.made_ready(&mut trail).await {
-            Ok(Next::Run(ready)) if trail.goes_to_background() => return jobs::begin(trail, ready).await,
+            // What is rare has its state apart: every call in flight would have room for it.
+            Ok(Next::Run(ready)) if trail.goes_to_background() => {
+                return Box::pin(jobs::begin(trail, ready)).await;
+            }
             Ok(Next::Run(ready)) => self.run_ready(ready, &mut trail).await,
             Ok(Next::Ended(outcome)) => trail.result_of(outcome.map_err(Stopped::Failed)),
             Err(stopped) => trail.result_of(Err(stopped)),
@@ -163,8 +166,12 @@ impl Engine {
             }
             let operation = self.complete_arguments(trail, operation).await?;
             trail.note(Stage::Checked);
-            self.confirm(trail, &operation).await?;
-            trail.note(Stage::Confirmed);
+            if confirm::is_due(&operation.operation) {
+                self.confirm(trail, &operation).await?;
+                trail.note(Stage::Confirmed);
+            } else {
+                trail.pass(Stage::Confirmed, Stage::Checked);
+            }
             Ok(None)
         };
         let ended = tokio::select! {
@@ -191,7 +198,7 @@ impl Engine {
             }
         };
         drop(listed);
-        trail.note(Stage::Answered);
+        trail.note_answered();
         trail.result_of(outcome)
     }
 
@@ -205,9 +212,11 @@ impl Engine {
         let operation = Arc::clone(trail.called());
         let arguments = trail.run_as().expect("what runs has arguments");
         let times = Times::of(self, &trail.request, &operation);
+        let now = Instant::now();
+        let ends = times.ends(now).into();
         if builtin::is_builtin(&operation.id) {
             let read = builtin::run(trail, &operation, arguments);
-            return match timeout_at(times.ends(Instant::now()).into(), read).await {
+            return match timeout_at(ends, read).await {
                 Ok(answered) => Ok(answered?),
                 Err(_late) => {
                     let message = format!("{} took too long to read what is kept", operation.id);
@@ -216,19 +225,24 @@ impl Engine {
             };
         }
         let look = self.shared().outcomes.cache.look(&operation, arguments, trail.request.caller.as_deref());
-        let lead = match timeout_at(times.ends(Instant::now()).into(), look).await {
+        let lead = match timeout_at(ends, look).await {
             Ok(Look::Earlier(kept)) => {
                 trail.answered_from = Some((AnsweredFrom::Cache, kept.call_id().clone()));
                 return Ok(kept.answered());
             }
-            Ok(Look::Lead(lead)) => Some(lead),
-            Ok(Look::Off) => None,
+            Ok(Look::Lead(lead)) => {
+                trail.note(Stage::Queued);
+                Some(lead)
+            }
+            Ok(Look::Off) => {
+                trail.note_at(Stage::Queued, now);
+                None
+            }
             Err(_late) => {
                 let message = format!("an equal call of {} took too long to wait for", operation.id);
                 return Err(CallError::new(ErrorKind::QueueTimedOut, message).into());
             }
         };
-        trail.note(Stage::Queued);
         let answered = self.run_it(times, declared, trail, delivered).await?;
         // From an earlier call of the same key, in another process: that was checked then.
         if trail.answered_from.is_none() {

@@ -99,7 +99,7 @@ impl Engine {
             if let Some(operation) = self.declared_anew(declared, trail.called())? {
                 // Who is asked meanwhile holds no lane.
                 drop(lease);
-                self.make_ready_again(trail, &operation).await?;
+                Box::pin(self.make_ready_again(trail, &operation)).await?;
                 continue;
             }
             if !std::mem::replace(&mut begun, true) {
@@ -108,7 +108,7 @@ impl Engine {
                 }
                 jobs::handing_over(trail).await?;
                 if trail.is_carried_on {
-                    record::note_begun(trail).await;
+                    Box::pin(record::note_begun(trail)).await;
                 }
             }
             let call = request_for(trail, attempt, times);

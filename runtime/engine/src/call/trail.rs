@@ -96,8 +96,18 @@ struct Stopwatch {
     waited_for_people: Duration,
     /// When a run got it.
     handed_over: Option<Instant>,
+    /// When its answer was there.
+    answered: Option<Instant>,
+    /// How long it took in all, once it is over.
+    taken: Option<Duration>,
     /// Microseconds until each stage.
     stages: [Option<u64>; STAGES],
+}
+
+impl Stopwatch {
+    fn taken_by(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.arrived).saturating_sub(self.waited_for_people)
+    }
 }
 
 /// Why a call ends without an answer.
@@ -152,6 +162,8 @@ impl Trail {
                 arrived_at: at,
                 waited_for_people: Duration::ZERO,
                 handed_over: None,
+                answered: None,
+                taken: None,
                 stages: [None; STAGES],
             },
             written_until: None,
@@ -199,7 +211,24 @@ impl Trail {
 
     /// Takes note that the call has come to a stage.
     pub(crate) fn note(&mut self, stage: Stage) {
-        self.stopwatch.stages[stage as usize] = Some(micros(self.elapsed()));
+        self.note_at(stage, Instant::now());
+    }
+
+    /// The same, where the clock has just been read.
+    pub(super) fn note_at(&mut self, stage: Stage, now: Instant) {
+        self.stopwatch.stages[stage as usize] = Some(micros(self.stopwatch.taken_by(now)));
+    }
+
+    /// Takes note that the call has passed a stage without waiting, as it came to the one before.
+    pub(super) fn pass(&mut self, stage: Stage, before: Stage) {
+        self.stopwatch.stages[stage as usize] = self.stopwatch.stages[before as usize];
+    }
+
+    /// Takes note that its answer is there.
+    pub(super) fn note_answered(&mut self) {
+        let now = Instant::now();
+        self.stopwatch.answered = Some(now);
+        self.note_at(Stage::Answered, now);
     }
 
     /// The stages it has come to, and when.
@@ -210,7 +239,7 @@ impl Trail {
 
     /// How long it has taken, what people took not counted.
     pub(crate) fn elapsed(&self) -> Duration {
-        self.stopwatch.arrived.elapsed().saturating_sub(self.stopwatch.waited_for_people)
+        self.stopwatch.taken.unwrap_or_else(|| self.stopwatch.taken_by(Instant::now()))
     }
 
     /// Takes note that people took so long: it is charged to nobody.
@@ -270,8 +299,9 @@ impl Trail {
         self.generation = Some(lease.generation().0);
         self.sent = Some(Arc::clone(call));
         self.attempt = call.attempt;
-        self.stopwatch.handed_over.get_or_insert_with(Instant::now);
-        self.note(Stage::Started);
+        let now = Instant::now();
+        self.stopwatch.handed_over.get_or_insert(now);
+        self.note_at(Stage::Started, now);
     }
 
     /// The run did not get it after all.
@@ -290,7 +320,7 @@ impl Trail {
 
     /// How long it waited, and how long it ran.
     fn times(&self, outcome: &Result<Answered, Stopped>) -> (Duration, Duration) {
-        let ended = Instant::now();
+        let ended = self.stopwatch.answered.unwrap_or_else(Instant::now);
         let not_run = match outcome {
             Ok(_) => false,
             Err(Stopped::Failed(error)) => error.outcome == Outcome::NotRun,
@@ -382,11 +412,15 @@ impl Trail {
         match result.status {
             // It is carried on under the same key, which is claimed again then.
             Status::NeedsInput | Status::NeedsConfirmation | Status::Pending => self.claim = None,
-            _ if keys::answered(&mut self, &result).await => keys::for_good(&mut result),
+            _ if self.claim.is_some() && Box::pin(keys::answered(&mut self, &result)).await => {
+                keys::for_good(&mut result);
+            }
             _ => {}
         }
         results::shape(&self, &mut result).await;
-        self.note(Stage::Shaped);
+        let now = Instant::now();
+        self.note_at(Stage::Shaped, now);
+        self.stopwatch.taken = Some(self.stopwatch.taken_by(now));
         // Whoever is told of its end finds it in the record.
         record::note(&self, &result).await;
         self.finished = true;

@@ -141,8 +141,8 @@ pub(crate) fn compose(
             let entry = entry(form, &key, &file, &config.dir, &mut problems);
             plugin = entry
                 .resolve(&params.name, &config.defaults, environment)
-                .map_err(|message| {
-                    let key = format!("{key}.manifest");
+                .map_err(|(member, message)| {
+                    let key = format!("{key}.{member}");
                     problems.push(ConfigProblem::of_file(&file, format!("{key}: {message}")));
                 })
                 .ok();
@@ -350,7 +350,10 @@ mod tests {
         world.write("state/added/a.toml", "command = [\"sh\"]\n");
         let error = world.read().unwrap_err().to_string();
         assert!(error.contains("plugd.toml: line 5: the plugin a is there 2 times: "), "{error}");
-        assert!(error.contains("/state/added/a.toml: rename or remove one; `plugd remove a`"), "{error}");
+        assert!(
+            error.contains("/state/added/a.toml: rename or remove all but one; `plugd remove a`"),
+            "{error}"
+        );
         let file = world.dir.path().join("plugd.toml");
         assert!(Config::forget_added(&file, &name("a")).unwrap());
         assert!(world.read().is_ok());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use plugd_protocol::PluginName;
-use plugd_supervisor::driver::Sandbox;
+use plugd_supervisor::driver::{Sandbox, Stdio};
 use plugd_supervisor::machine::RestartMode;
 use schemars::JsonSchema;
 use toml::de::DeValue;
@@ -11,7 +11,7 @@ use toml::de::DeValue;
 use super::callers::{CallerName, Globs};
 use super::digest::ManifestDigest;
 use super::form::{At, Found, Layer, Read, Reader, form};
-use super::least::{CountFrom, PeriodFrom, SizeFrom};
+use super::least::{CountFrom, OneAtMost, PeriodFrom, SizeFrom};
 use super::value::{
     CallTime, Count, JsonTable, Need, Period, PeriodOrOff, Share, Size, SizeOrNone, Variables, Words,
 };
@@ -166,6 +166,8 @@ form! {
         concurrency: Count,
         /// What happens when its process ends.
         restart: Restart,
+        /// How many processes are kept ready to take the place of the one that serves, should it fail: 0 or 1.
+        spares: OneAtMost,
         /// What happens when its configuration or program changes.
         on_change: Change,
         /// What the kernel lets its process have at most.
@@ -174,6 +176,8 @@ form! {
         cgroup: CgroupFile,
         /// What its process is kept from; where that cannot be had, it does not start.
         sandbox: SandboxFile,
+        /// What its stdin and stdout are.
+        stdio: StdioFile,
         /// Whether any stray line on its stdout is a violation.
         strict: bool,
         /// Its own configuration, handed to `init`.
@@ -356,6 +360,34 @@ choice! {
         None = "none",
         /// Changing files: it may read and execute them.
         ReadOnly = "read_only",
+    }
+}
+
+choice! {
+    /// What a plugin's stdin and stdout are.
+    pub(super) StdioFile {
+        /// A pipe each.
+        Pipes = "pipes",
+        /// A pair of connected sockets each: faster with large messages.
+        Socketpair = "socketpair",
+    }
+}
+
+impl From<StdioFile> for Stdio {
+    fn from(stdio: StdioFile) -> Stdio {
+        match stdio {
+            StdioFile::Pipes => Stdio::Pipes,
+            StdioFile::Socketpair => Stdio::Socketpair,
+        }
+    }
+}
+
+impl From<Stdio> for StdioFile {
+    fn from(stdio: Stdio) -> StdioFile {
+        match stdio {
+            Stdio::Pipes => StdioFile::Pipes,
+            Stdio::Socketpair => StdioFile::Socketpair,
+        }
     }
 }
 

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::form::{Found, Layer, Read, Reader};
-use super::value::{Count, Period, Size, duration_text};
+use super::value::{Count, Period, Size, duration_text, integer};
 
 /// A duration of at least so many milliseconds.
 #[derive(Clone, Copy)]
@@ -15,6 +15,10 @@ pub(super) struct PeriodFrom<const MILLIS: u64>(pub(super) Duration);
 /// At least so many bytes.
 #[derive(Clone, Copy)]
 pub(super) struct SizeFrom<const BYTES: u64>(pub(super) u64);
+
+/// Whether there is to be one, as a number: 0 or 1.
+#[derive(Clone, Copy)]
+pub(super) struct OneAtMost(pub(super) bool);
 
 /// A whole number of at least so much.
 #[derive(Clone, Copy)]
@@ -60,6 +64,25 @@ impl<const LEAST: u32> Read for CountFrom<LEAST> {
     }
 }
 
+impl Read for OneAtMost {
+    fn read(value: &Found<'_>, key: &str, reader: &mut Reader<'_>) -> Option<OneAtMost> {
+        match integer(value.get_ref()) {
+            Some(count @ (0 | 1)) => Some(OneAtMost(count == 1)),
+            _ => reader.expected(value, key, "0 or 1"),
+        }
+    }
+}
+
+impl JsonSchema for OneAtMost {
+    fn schema_name() -> Cow<'static, str> {
+        "OneAtMost".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "integer", "minimum": 0, "maximum": 1})
+    }
+}
+
+impl Layer for OneAtMost {}
 impl<const MILLIS: u64> Layer for PeriodFrom<MILLIS> {}
 impl<const BYTES: u64> Layer for SizeFrom<BYTES> {}
 impl<const LEAST: u32> Layer for CountFrom<LEAST> {}

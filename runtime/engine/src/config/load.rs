@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use plugd_contract::nearest;
 use plugd_protocol::PluginName;
-use plugd_protocol::control::Source;
+use plugd_protocol::control::{Skipped, Source};
 use plugd_store::Retention;
 use toml::de::{DeTable, DeValue};
 
@@ -201,7 +201,7 @@ fn assemble(
     }
     let (operator, kept, mut added) = of_operator(along, &state_dir, &dir);
     findings.skipped.append(&mut added.skipped);
-    merge_added(&mut entries, added.plugins, path, &mut problems);
+    merge_added(&mut entries, added.plugins, path, &mut findings.broken, &mut problems);
 
     let plugins = resolve_all(entries, &defaults, environment, &mut findings.broken, &mut problems);
     let broken = passed_over(&mut findings, along, &mut problems);
@@ -260,8 +260,8 @@ fn resolve_all(
     for (name, entry) in entries {
         match entry.resolve(&name, defaults, environment) {
             Ok(plugin) => drop(plugins.insert(name, plugin)),
-            Err(message) => {
-                let key = format!("plugins.{name}.manifest");
+            Err((key, message)) => {
+                let key = format!("plugins.{name}.{key}");
                 let message = format!("{key}: {message}");
                 let found = problem(Some(&entry.file), entry.line, &key, &message);
                 match matches!(entry.source, Source::Scan { .. }) {
@@ -324,49 +324,15 @@ fn merge(
     dir: &Path,
     problems: &mut Vec<ConfigProblem>,
 ) -> BTreeMap<PluginName, Entry> {
-    let mut offered: BTreeMap<PluginName, Vec<Scanned>> = BTreeMap::new();
-    for plugin in findings.plugins.drain(..) {
-        offered.entry(plugin.name.clone()).or_default().push(plugin);
-    }
-    for (name, plugins) in &mut offered {
-        plugins.sort_by(|one, other| one.path.cmp(&other.path));
-        let own = written.get(name).filter(|own| own.value.command.is_some());
-        if plugins.len() + usize::from(own.is_some()) > 1 {
-            let mut places: Vec<String> =
-                plugins.iter().map(|plugin| plugin.path.display().to_string()).collect();
-            places.extend(own.and(path).map(|path| path.display().to_string()));
-            let line = own.map(|own| own.line);
-            problems.push(duplicate(name, &places, path, line));
-        }
-    }
+    let mut offered = offered_once(&written, findings, path);
     let mut entries = BTreeMap::new();
     let file = path.map(Path::to_owned).unwrap_or_default();
     for (name, At { line, value: form }) in written {
-        let scanned = offered.remove(&name).and_then(|plugins| plugins.into_iter().next());
-        let entry = match scanned {
+        let entry = match offered.remove(&name) {
             Some(scanned) => over_scanned(form, scanned, dir),
             None if form.command.is_none() => {
-                let key = format!("plugins.{name}.command");
-                // A command that is wrong, or a folder whose own file is, has been reported as that.
-                let is_broken = |broken: &Broken| broken.plugin.as_ref() == Some(&name);
-                if problems.iter().any(|problem| problem.key == key) || findings.broken.iter().any(is_broken)
-                {
-                    continue;
-                }
-                let message = format!(
-                    "{key} is missing, and no scanned folder has a plugin of that name: add command = [\"PROGRAM\"]"
-                );
-                let suggestion =
-                    nearest(name.as_str(), offered.keys().map(PluginName::as_str)).map(str::to_owned);
-                let missing = ConfigProblem { suggestion, ..problem(path, Some(line), &key, &message) };
-                // It may lie in the folder that cannot be looked into.
-                match findings.broken.iter().any(|broken| broken.plugin.is_none()) {
-                    true => {
-                        let (plugin, path) = (Some(name), file.clone());
-                        findings.broken.push(Broken { plugin, path, problems: vec![missing] });
-                    }
-                    false => problems.push(missing),
-                }
+                let names = offered.keys().map(PluginName::as_str);
+                no_command(&name, line, names, path, findings, problems);
                 continue;
             }
             None => {
@@ -377,13 +343,80 @@ fn merge(
         };
         entries.insert(name, entry);
     }
-    for (name, plugins) in offered {
-        entries.extend(plugins.into_iter().next().map(|scanned| {
-            let dir = scanned.folder.clone();
-            (name, over_scanned(PluginFile::default(), scanned, &dir))
-        }));
+    for (name, scanned) in offered {
+        let dir = scanned.folder.clone();
+        entries.insert(name, over_scanned(PluginFile::default(), scanned, &dir));
     }
     entries
+}
+
+/// The scanned plugins by name. Of those with the name of another none is taken up, and all else runs.
+fn offered_once(
+    written: &BTreeMap<PluginName, At<PluginFile>>,
+    findings: &mut scan::Findings,
+    path: Option<&Path>,
+) -> BTreeMap<PluginName, Scanned> {
+    let mut offered: BTreeMap<PluginName, Vec<Scanned>> = BTreeMap::new();
+    for plugin in findings.plugins.drain(..) {
+        offered.entry(plugin.name.clone()).or_default().push(plugin);
+    }
+    let mut once = BTreeMap::new();
+    for (name, mut plugins) in offered {
+        plugins.sort_by(|one, other| one.path.cmp(&other.path));
+        let own = written.get(&name).filter(|own| own.value.command.is_some());
+        let mut places: Vec<String> =
+            plugins.iter().map(|plugin| plugin.path.display().to_string()).collect();
+        places.extend(own.and(path).map(|path| path.display().to_string()));
+        if plugins.len() + usize::from(own.is_some()) > 1 {
+            let used = match own {
+                Some(_) => "until then the one of the configuration file is used",
+                None => "until then none of them is used",
+            };
+            let problem = duplicate(&name, &places, used, path, own.map(|own| own.line));
+            let path = plugins.swap_remove(0).path;
+            findings.broken.push(Broken { plugin: Some(name), path, problems: vec![problem] });
+        } else if let Some(plugin) = plugins.pop() {
+            once.insert(name, plugin);
+        }
+    }
+    once
+}
+
+/// Takes note of a table without a command whose plugin was not found in a scanned folder.
+fn no_command<'a>(
+    name: &PluginName,
+    line: usize,
+    offered: impl Iterator<Item = &'a str>,
+    path: Option<&Path>,
+    findings: &mut scan::Findings,
+    problems: &mut Vec<ConfigProblem>,
+) {
+    let key = format!("plugins.{name}.command");
+    // A command that is wrong, or a folder whose own file is, has been reported as that.
+    let is_broken = |broken: &Broken| broken.plugin.as_ref() == Some(name);
+    if problems.iter().any(|problem| problem.key == key) || findings.broken.iter().any(is_broken) {
+        return;
+    }
+    let passed_over = findings.skipped.iter().find(|skipped| {
+        let stem = Path::new(&skipped.path).file_stem().and_then(|stem| stem.to_str());
+        stem == Some(name.as_str())
+    });
+    let why = match passed_over {
+        Some(Skipped { path, reason }) => format!("{path} was passed over: {reason}"),
+        None => "no scanned folder has a plugin of that name: add command = [\"PROGRAM\"]".to_owned(),
+    };
+    let suggestion = nearest(name.as_str(), offered).map(str::to_owned).filter(|_| passed_over.is_none());
+    let message = format!("{key} is missing, and {why}");
+    let missing = ConfigProblem { suggestion, ..problem(path, Some(line), &key, &message) };
+    // It may lie in the folder that cannot be looked into.
+    let may_be_there = passed_over.is_some() || findings.broken.iter().any(|broken| broken.plugin.is_none());
+    match may_be_there {
+        true => {
+            let (plugin, path) = (Some(name.clone()), path.map(Path::to_owned).unwrap_or_default());
+            findings.broken.push(Broken { plugin, path, problems: vec![missing] });
+        }
+        false => problems.push(missing),
+    }
 }
 
 /// Puts the plugins that were added beside those of the files.
@@ -391,20 +424,28 @@ fn merge_added(
     entries: &mut BTreeMap<PluginName, Entry>,
     added: Vec<Added>,
     path: Option<&Path>,
+    broken: &mut Vec<Broken>,
     problems: &mut Vec<ConfigProblem>,
 ) {
     for Added { name, entry } in added {
-        match entries.get(&name) {
-            None => drop(entries.insert(name, entry)),
-            Some(own) => {
-                let message = format!(
-                    "the plugin {name} is there 2 times: {} and {}: rename or remove one; \
-                     `plugd remove {name}` takes away the one that was added",
-                    own.file.display(),
-                    entry.file.display()
-                );
-                problems.push(problem(path, own.line, &format!("plugins.{name}"), &message));
-            }
+        let Some(own) = entries.get(&name) else {
+            entries.insert(name, entry);
+            continue;
+        };
+        let is_scanned = matches!(own.source, Source::Scan { .. });
+        let advice = format!("`plugd remove {name}` takes away the one that was added");
+        let used = match is_scanned {
+            true => format!("{advice}; until then that one is used"),
+            false => advice,
+        };
+        let places = [&own.file, &entry.file].map(|file| file.display().to_string());
+        let found = duplicate(&name, &places, &used, path, own.line);
+        if is_scanned {
+            let path = own.file.clone();
+            broken.push(Broken { plugin: Some(name.clone()), path, problems: vec![found] });
+            entries.insert(name, entry);
+        } else {
+            problems.push(found);
         }
     }
 }
@@ -412,12 +453,13 @@ fn merge_added(
 fn duplicate(
     name: &PluginName,
     places: &[String],
+    used: &str,
     path: Option<&Path>,
     line: Option<usize>,
 ) -> ConfigProblem {
     let key = format!("plugins.{name}");
     let message = format!(
-        "the plugin {name} is there {} times: {}: rename or remove all but one",
+        "the plugin {name} is there {} times: {}: rename or remove all but one; {used}",
         places.len(),
         places.join(" and ")
     );

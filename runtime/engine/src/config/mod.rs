@@ -43,7 +43,7 @@ pub use error::{ConfigError, ConfigProblem};
 pub use file::{Change as OnChange, Start as StartMode};
 pub use find::Found;
 pub use plugd_store::Retention;
-pub use plugd_supervisor::driver::{CgroupLimits, Rlimits, Sandbox};
+pub use plugd_supervisor::driver::{CgroupLimits, Rlimits, Sandbox, Stdio};
 pub use plugd_supervisor::machine::{RestartMode, RestartPolicy};
 pub(crate) use scan::{Broken, files_of};
 pub use schema::schema;
@@ -134,6 +134,8 @@ pub struct PluginConfig {
     pub concurrency: Option<u32>,
     /// What happens when its process ends.
     pub restart: RestartPolicy,
+    /// Whether a process is kept ready to take the place of the one that serves, should it fail.
+    pub spare: bool,
     /// Its limits and waits.
     pub limits: Limits,
     /// After how long without a call it stops; `None` is never.
@@ -148,6 +150,8 @@ pub struct PluginConfig {
     pub cgroup: CgroupLimits,
     /// What its process, and everything it starts, is kept from.
     pub sandbox: Sandbox,
+    /// What its stdin and stdout are.
+    pub stdio: Stdio,
     /// SHA-256 of the one manifest that it may declare, in hexadecimal; any where `None`.
     pub manifest_sha256: Option<String>,
     /// Its own configuration, an object; the schema's defaults are not yet in it.

@@ -14,7 +14,7 @@ use super::form::Layer;
 use super::value::Count;
 use super::{
     CgroupLimits, Dev, Environment, Limits, OnChange, PluginConfig, RestartMode, RestartPolicy, Rlimits,
-    Sandbox, StartMode,
+    Sandbox, StartMode, Stdio,
 };
 
 /// The table `[limits]` as written.
@@ -39,16 +39,16 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// The plugin as the program uses it, or what is wrong with its manifest.
+    /// The plugin as the program uses it, or the key that cannot stand and what is wrong with it.
     pub(super) fn resolve(
         &self,
         name: &PluginName,
         Defaults(global): &Defaults,
         environment: &Environment,
-    ) -> Result<PluginConfig, String> {
+    ) -> Result<PluginConfig, (&'static str, String)> {
         let form = self.form.clone();
         let manifest = match form.manifest {
-            Some(table) => Some(manifest(name, table.0)?),
+            Some(table) => Some(manifest(name, table.0).map_err(|message| ("manifest", message))?),
             None => None,
         };
         let chosen = form.limits.over(global.limits.clone());
@@ -72,6 +72,7 @@ impl Entry {
             pass_env: form.pass_env.unwrap_or_default(),
             concurrency: form.concurrency.map(|count| count.0),
             restart: restart(&form.restart.unwrap_or_default().0),
+            spare: form.spares.is_some_and(|spares| spares.0),
             limits: limits(&chosen, global),
             idle_timeout: chosen.idle_timeout.and_then(|period| period.0),
             on_change: form.on_change.unwrap_or(OnChange::Replace),
@@ -79,11 +80,17 @@ impl Entry {
             rlimits: rlimits(&form.rlimits.unwrap_or_default()),
             cgroup: cgroup(&form.cgroup.unwrap_or_default()),
             sandbox: form.sandbox.map_or(Sandbox::None, Sandbox::from),
+            stdio: form.stdio.map_or(Stdio::Pipes, Stdio::from),
             manifest_sha256: form.manifest_sha256.map(|digest| digest.0),
             config: form.config.map(|table| table.0).unwrap_or_default().into(),
             manifest,
             dev: dev(form.dev.unwrap_or_default()),
         };
+        if plugin.spare && plugin.restart.mode == RestartMode::Never {
+            let message = "expected 0 where restart is \"never\", got 1: a spare takes the place of a plugin that \
+                           ended, which that forbids; leave one of the two out";
+            return Err(("spares", message.to_owned()));
+        }
         plugin.program = program(&plugin, environment);
         Ok(plugin)
     }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use plugd_protocol::PluginName;
 use plugd_protocol::control::{Skipped, Source};
+use plugd_supervisor::driver::is_program;
 
 use super::error::ConfigProblem;
 use super::file::PluginFile;
@@ -18,7 +19,34 @@ use super::{Config, OWN_NAME, OWN_NAME_TAKEN, PluginConfig};
 /// The file that makes a folder a plugin.
 pub(super) const PLUGIN_FILE: &str = "plugin.toml";
 
-const BACKUP_ENDINGS: &[&str] = &["~", ".swp", ".swo", ".bak", ".orig", ".rej", ".tmp"];
+/// What editors, people and package managers leave beside a file, and its copy keeps its mode.
+const BACKUP_ENDINGS: &[&str] = &[
+    "~",
+    "#",
+    ".swp",
+    ".swo",
+    ".swx",
+    ".bak",
+    ".backup",
+    ".old",
+    ".orig",
+    ".save",
+    ".sav",
+    ".rej",
+    ".tmp",
+    ".temp",
+    ".part",
+    "___jb_tmp___",
+    "___jb_old___",
+    ".dpkg-old",
+    ".dpkg-new",
+    ".dpkg-dist",
+    ".rpmnew",
+    ".rpmsave",
+];
+
+/// Vim writes a file of this name to find out whether it may.
+const VIM_TRIES: &str = "4913";
 
 /// A plugin found in a folder.
 pub(super) struct Scanned {
@@ -147,7 +175,10 @@ fn plugin_at(path: &Path) -> Result<(PluginName, PathBuf, PluginFile), NoPlugin>
         return Err(skipped("it is neither a file nor a folder"));
     }
     if !is_executable(&metadata) {
-        return Err(skipped("it is not executable: chmod +x makes it a plugin"));
+        return Err(skipped(match is_program(path) {
+            true => "it is not executable: chmod +x makes it a plugin",
+            false => "it is no program",
+        }));
     }
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or(file_name);
     let name = name_of(stem)?;
@@ -161,7 +192,7 @@ fn passed_over(file_name: &str) -> Option<&'static str> {
     if file_name.starts_with(['_', '.']) {
         return Some("names that begin with _ or . are passed over");
     }
-    let is_backup = BACKUP_ENDINGS.iter().any(|ending| file_name.ends_with(ending));
+    let is_backup = file_name == VIM_TRIES || BACKUP_ENDINGS.iter().any(|ending| file_name.ends_with(ending));
     is_backup.then_some("it looks like a backup copy")
 }
 

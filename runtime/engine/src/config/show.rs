@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::file::{Policy, SandboxFile};
+use super::file::{Policy, SandboxFile, StdioFile};
 use super::value::duration_text;
 use super::{Config, Limits, PluginConfig, RestartPolicy};
 
@@ -72,6 +72,7 @@ impl PluginConfig {
             "pass_env": self.pass_env,
             "concurrency": self.concurrency,
             "restart": restart(&self.restart),
+            "spares": u8::from(self.spare),
             "limits": limits(&self.limits),
             "idle_timeout": self.idle_timeout.map(duration_text),
             "on_change": self.on_change.as_str(),
@@ -86,6 +87,7 @@ impl PluginConfig {
             },
             "cgroup": {"memory_max": self.cgroup.memory_max, "pids_max": self.cgroup.pids_max},
             "sandbox": SandboxFile::from(self.sandbox).as_str(),
+            "stdio": StdioFile::from(self.stdio).as_str(),
             "config": masked(&self.config),
             "manifest": self.manifest.is_some(),
             "manifest_sha256": self.manifest_sha256,

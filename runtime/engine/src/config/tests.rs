@@ -128,6 +128,23 @@ fn mistakes_in_how_a_plugin_is_built_are_named() {
 }
 
 #[test]
+fn mistakes_in_how_a_plugin_runs_are_named() {
+    let in_plugin = |lines: &str| problems(&format!("[plugins.w]\ncommand = [\"w\"]\n{lines}\n"));
+    assert_eq!(in_plugin("spares = 2"), ["line 3: plugins.w.spares: expected 0 or 1, got the integer 2"]);
+    assert_eq!(
+        in_plugin("spares = 1\nrestart = \"never\""),
+        [
+            "line 1: plugins.w.spares: expected 0 where restart is \"never\", got 1: a spare takes the place of a \
+          plugin that ended, which that forbids; leave one of the two out"
+        ]
+    );
+    assert_eq!(
+        in_plugin("stdio = \"socket\""),
+        ["line 3: plugins.w.stdio: expected \"pipes\" or \"socketpair\", got the string \"socket\""]
+    );
+}
+
+#[test]
 fn mistakes_outside_a_plugin_are_named_too() {
     let table = [
         ("[deamon]\nsocket = \"x\"", "line 1: unknown key deamon: did you mean daemon?"),
@@ -230,6 +247,8 @@ const EVERYTHING: &str = r#"[plugins.mailbox]
         start_timeout_max = "10m"
         unkillable_timeout = "5s"
         sandbox = "read_only"
+        stdio = "socketpair"
+        spares = 1
         rlimits = { open_files = 64, address_space = "1GiB", cpu_time = "1m500ms" }
         dev = { build = ["make", "it"], ignore = ["notes.db"] }
         [plugins.mailbox.cgroup]
@@ -275,6 +294,7 @@ fn everything_that_can_be_said_of_a_plugin_is_taken_up() {
     assert_eq!(rlimits.core_size, Some(0), "no plugin dumps core unless it is told to");
     assert_eq!(plugin.cgroup, CgroupLimits { memory_max: Some(256 << 20), pids_max: Some(20) });
     assert_eq!(plugin.sandbox, Sandbox::ReadOnly);
+    assert_eq!((plugin.stdio, plugin.spare), (Stdio::Socketpair, true));
     assert_eq!(
         (plugin.dev.build.join(" "), plugin.dev.ignore.join(" ")),
         ("make it".into(), "notes.db".into())
@@ -420,7 +440,7 @@ fn the_published_schema_is_the_files_own() {
         "plugins": {"w": {"command": ["w"], "restart": "never", "timeout": "1m30s", "config": {"a": 1},
             "requires": {"auth": {"version": ">=1.0", "on_loss": "stop"}}, "env": {"A": "b", "C": false},
             "frame_limit": "16MiB", "rlimits": {"core_size": 0}, "cgroup": {"pids_max": 9},
-            "sandbox": "read_only", "dev": {"build": ["make"]}}},
+            "sandbox": "read_only", "stdio": "socketpair", "spares": 1, "dev": {"build": ["make"]}}},
     });
     assert_eq!(contract.check_value(&right), Ok(()));
     for wrong in [

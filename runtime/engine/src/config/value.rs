@@ -120,7 +120,7 @@ pub(super) fn parse_size(text: &str) -> Option<u64> {
     amount.checked_mul(unit)
 }
 
-fn integer(value: &DeValue<'_>) -> Option<i64> {
+pub(super) fn integer(value: &DeValue<'_>) -> Option<i64> {
     let integer = value.as_integer()?;
     i64::from_str_radix(integer.as_str(), integer.radix()).ok()
 }

@@ -1,10 +1,13 @@
 //! What can be a key, by what its call is known again, and the errors about keys.
 
 use plugd_contract::canonical;
+use plugd_protocol::control::Source;
 use plugd_protocol::error::ErrorKind;
 use plugd_protocol::{CallError, CallId, Outcome};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
+
+use crate::config::PluginConfig;
 
 /// A key is at most so many bytes: it is a name, not a place for data.
 pub(super) const KEY_MAX_BYTES: usize = 256;
@@ -22,9 +25,19 @@ pub(super) fn check(key: &str) -> Result<(), CallError> {
 }
 
 /// By which the same arguments are known again; none are an empty object.
-pub(super) fn digest(given: Option<&RawValue>) -> [u8; 32] {
+///
+/// `program` is that of a plugin which is known by it, since others may have the same name.
+pub(super) fn digest(given: Option<&RawValue>, program: Option<&str>) -> [u8; 32] {
     let text = given.map(canonical).filter(|text| text != "null");
-    Sha256::digest(text.unwrap_or_else(|| "{}".to_owned())).into()
+    let text = text.unwrap_or_else(|| "{}".to_owned());
+    Sha256::digest(program.map_or_else(|| text.clone(), |program| format!("{text}\n{program}"))).into()
+}
+
+/// What tells a plugin that no file names from others of its name: the program, and where it runs.
+pub(super) fn program(plugin: &PluginConfig) -> Option<String> {
+    let cwd = || std::fs::canonicalize(&plugin.cwd).unwrap_or_else(|_| plugin.cwd.clone());
+    let is_given = matches!(plugin.source, Source::Embedded);
+    is_given.then(|| format!("{}\n{}", plugin.program.display(), cwd().display()))
 }
 
 /// The error for a key of another call.

@@ -17,7 +17,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout_at};
 
-use super::keyed::{check, conflict, digest, kept_no_more, outcome_unknown, still_runs};
+use super::keyed::{check, conflict, digest, kept_no_more, outcome_unknown, program, still_runs};
 use super::record::begun;
 use super::recording::{not_recorded, refused_by_store, stored_by};
 use super::retry::repeatable;
@@ -96,11 +96,12 @@ pub(crate) async fn earlier(
 ) -> Result<Option<Earlier>, CallError> {
     let Some(key) = trail.request.key.clone() else { return Ok(None) };
     check(&key)?;
+    let program = trail.engine.config().plugins.get(&operation.id.plugin).and_then(program);
     let call = KeyedCall {
         caller: trail.request.caller.clone(),
         key,
         operation: operation.id.clone(),
-        arguments_digest: digest(trail.given()),
+        arguments_digest: digest(trail.given(), program.as_deref()),
         call_id: trail.call_id.clone(),
         at: trail.at,
         idempotent: repeatable(&operation.operation),

@@ -18,7 +18,7 @@ mod untold;
 
 use std::sync::Arc;
 
-pub(crate) use recording::Recording;
+pub(crate) use recording::{Recording, set_aside};
 
 /// What is known of calls that run or ran, for those to come.
 #[derive(Default)]

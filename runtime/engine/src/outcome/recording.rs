@@ -147,9 +147,7 @@ impl Engine {
     pub fn remarks(&self) -> Vec<String> {
         let health = self.shared().recording.store().map(Store::health);
         let why = health.and_then(|health| {
-            let aside = health.moved_aside.map(|aside| {
-                format!("could not be read ({}) and was set aside as {}", aside.reason, aside.to.display())
-            });
+            let aside = health.moved_aside.map(|aside| set_aside(&aside.to));
             aside.or(health.begun_anew)
         });
         let lost = why.map(|why| {
@@ -166,6 +164,11 @@ impl Engine {
         let recording = &self.shared().recording;
         recording.store().ok_or_else(|| not_recorded(&recording.reason()))
     }
+}
+
+/// What became of a damaged record, as a sentence goes on; what SQLite says of it is in the log.
+pub(crate) fn set_aside(to: &Path) -> String {
+    format!("was damaged and has been moved to {}", to.display())
 }
 
 /// What the store does, where it is done by then; [`StoreError::Late`] otherwise.

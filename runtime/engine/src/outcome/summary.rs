@@ -27,23 +27,31 @@ pub(crate) fn made_of(data: &RawValue) -> String {
         return clipped(data.get(), MADE_MAX_CHARS);
     }
     let mut json = serde_json::Deserializer::from_str(data.get());
-    let line = json.deserialize_any(WholeLine);
     // Data is JSON: it was read from a message.
-    clipped(&line.unwrap_or_default(), MADE_MAX_CHARS)
+    let line = json.deserialize_any(WholeLine).unwrap_or_default();
+    if is_plain(&line, MADE_MAX_CHARS) { line } else { clipped(&line, MADE_MAX_CHARS) }
 }
 
 /// A plugin's own summary as a line: clipped, and without what would break it.
 pub(crate) fn given(summary: String) -> String {
-    let is_plain = summary.len() <= GIVEN_MAX_CHARS && !summary.contains(char::is_control);
-    if is_plain {
+    let is_a_line = || summary.len() <= GIVEN_MAX_CHARS && !summary.contains(char::is_control);
+    if is_plain(&summary, GIVEN_MAX_CHARS) || is_a_line() {
         return summary;
     }
     let line: Vec<&str> = summary.split(char::is_control).filter(|part| !part.is_empty()).collect();
     clipped(&line.join(" "), GIVEN_MAX_CHARS)
 }
 
+/// Whether a text can stand as it is; most can, and this is seen at a glance.
+fn is_plain(text: &str, max_chars: usize) -> bool {
+    text.len() <= max_chars && text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+}
+
 /// The text with what could break or forge a line escaped, at most so long.
 fn clipped(text: &str, max_chars: usize) -> String {
+    if is_plain(text, max_chars) {
+        return text.to_owned();
+    }
     let mut line = String::new();
     for (length, character) in text.chars().enumerate() {
         if length == max_chars {
@@ -70,10 +78,35 @@ fn counted(count: usize, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
-/// Names of which there are more where some were left out.
-fn listed(shown: &[String], count: usize) -> String {
-    let more = if count > shown.len() { ", …" } else { "" };
-    format!("{}{more}", shown.join(", "))
+/// What is shown of several things, and how many there are.
+#[derive(Default)]
+struct Listed {
+    text: String,
+    shown: usize,
+    count: usize,
+}
+
+impl Listed {
+    fn has_room(&self) -> bool {
+        self.shown < SHOWN_MAX
+    }
+
+    fn show(&mut self, text: &str) {
+        if self.shown > 0 {
+            self.text.push_str(", ");
+        }
+        self.text.push_str(text);
+        self.shown += 1;
+        self.count += 1;
+    }
+
+    /// What is shown; that there are more is said, too.
+    fn line(mut self) -> String {
+        if self.count > self.shown {
+            self.text.push_str(", …");
+        }
+        self.text
+    }
 }
 
 /// The line for a whole value.
@@ -104,74 +137,62 @@ impl<'de> Visitor<'de> for WholeLine {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<String, A::Error> {
         let Some(first) = items.next_element::<&RawValue>()? else { return Ok("no items".to_owned()) };
-        let keys = Keys::of(first);
-        let mut shown = vec![short(first)];
-        let mut count = 1;
-        while shown.len() < SHOWN_MAX {
+        let keys = keys_of(first);
+        let mut listed = Listed::default();
+        listed.show(&short(first));
+        while listed.has_room() {
             let Some(item) = items.next_element::<&RawValue>()? else { break };
-            shown.push(short(item));
-            count += 1;
+            listed.show(&short(item));
         }
         while items.next_element::<IgnoredAny>()?.is_some() {
-            count += 1;
+            listed.count += 1;
         }
+        let count = listed.count;
         let what = match keys {
             Some(keys) if keys.count == 0 => "{}".to_owned(),
-            Some(keys) => listed(&keys.first, keys.count),
-            None => listed(&shown, count),
+            Some(keys) => keys.line(),
+            None => listed.line(),
         };
         Ok(format!("{}: {what}", counted(count, "item")))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<String, A::Error> {
-        let keys = Keys::read(members)?;
+        let keys = KeysOnly.visit_map(members)?;
         Ok(match keys.count {
             0 => "an empty object".to_owned(),
-            count => format!("an object with {}: {}", counted(count, "key"), listed(&keys.first, count)),
+            count => format!("an object with {}: {}", counted(count, "key"), keys.line()),
         })
     }
 }
 
-/// The first keys of an object, and how many it has.
-struct Keys {
-    first: Vec<String>,
-    count: usize,
-}
-
-impl Keys {
-    fn of(value: &RawValue) -> Option<Keys> {
-        if !value.get().starts_with('{') {
-            return None;
-        }
-        serde_json::Deserializer::from_str(value.get()).deserialize_map(KeysOnly).ok()
+/// The first keys of an object, and how many it has; none of another value.
+fn keys_of(value: &RawValue) -> Option<Listed> {
+    if !value.get().starts_with('{') {
+        return None;
     }
-
-    fn read<'de, A: MapAccess<'de>>(mut members: A) -> Result<Keys, A::Error> {
-        let mut keys = Keys { first: Vec::new(), count: 0 };
-        while keys.first.len() < SHOWN_MAX {
-            let Some(key) = members.next_key::<KeyText<'_>>()? else { return Ok(keys) };
-            members.next_value::<IgnoredAny>()?;
-            keys.first.push(clipped(&key.0, SHOWN_MAX_CHARS));
-            keys.count += 1;
-        }
-        while members.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {
-            keys.count += 1;
-        }
-        Ok(keys)
-    }
+    serde_json::Deserializer::from_str(value.get()).deserialize_map(KeysOnly).ok()
 }
 
 struct KeysOnly;
 
 impl<'de> Visitor<'de> for KeysOnly {
-    type Value = Keys;
+    type Value = Listed;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<Keys, A::Error> {
-        Keys::read(members)
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Listed, A::Error> {
+        let mut keys = Listed::default();
+        while keys.has_room() {
+            let Some(key) = members.next_key::<KeyText<'_>>()? else { return Ok(keys) };
+            members.next_value::<IgnoredAny>()?;
+            keys.show(&clipped(&key.0, SHOWN_MAX_CHARS));
+        }
+        while members.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {
+            keys.count += 1;
+        }
+        Ok(keys)
     }
 }
 

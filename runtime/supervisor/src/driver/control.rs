@@ -18,7 +18,9 @@ use super::plugins::{GraphView, PluginSpec, PluginView};
 use super::run::{self, Report, RunParts, Told};
 use super::setup;
 use super::waiters::{Goal, Reply, Waiter, Waiters, stopped};
-use crate::machine::{Action, Event, Fact, Generation, Lifecycle, Revision, Supervisor};
+use crate::machine::{Action, Event, Fact, Generation, Revision, Supervisor};
+
+mod handing_over;
 
 /// Facts on their way from the runs; a run waits when it is full.
 const FACTS_QUEUED: usize = 256;
@@ -106,7 +108,7 @@ pub(super) async fn run(
                 commands_open = false;
                 control.step(Event::Shutdown);
             }
-            Turn::Told(Told::Fact(report)) => control.learn(report),
+            Turn::Told(Told::Fact(report)) => control.learn(*report),
             Turn::Told(Told::Buried(plugin, generation)) => control.buried(&plugin, generation),
             Turn::Tick => control.step(Event::Tick),
             Turn::ChildEnded => control.spawner.reap_orphans(),
@@ -250,7 +252,7 @@ impl Control {
         let Report { plugin, generation, fact, exit, took } = report;
         let ends = matches!(fact, Fact::Exited(_) | Fact::NotSpawned { .. });
         let reconfigured = matches!(fact, Fact::Reconfigured);
-        let candidate = self.machine.view(&plugin).is_some_and(|view| view.replacing == Some(generation));
+        let beside = self.standing(&plugin, generation) != Standing::Serving;
         if let Some(entry) = self.entries.get_mut(&plugin) {
             match &fact {
                 Fact::Described(_) => {
@@ -267,7 +269,7 @@ impl Control {
                 if let Some(exit) = &exit {
                     tracing::info!(%plugin, generation = generation.0, exit = exit.report().text, "ended");
                 }
-                entry.ended(generation, exit, candidate);
+                entry.ended(generation, exit, beside);
             }
         }
         self.step(Event::Fact(plugin.clone(), generation, fact));
@@ -281,28 +283,6 @@ impl Control {
         }
     }
 
-    /// Registers what a candidate declares once it is the plugin's run: it took over, or the run
-    /// that it was to take over from has died.
-    fn promote(&mut self, plugin: &PluginName) {
-        let Some(view) = self.machine.view(plugin).filter(|view| view.replacing.is_none()) else { return };
-        let Some(entry) = self.entries.get(plugin) else { return };
-        let Some(run) = entry.runs.get(&view.generation) else { return };
-        if let Some(manifest) = run.door.stop_being_candidate()
-            && let Err(reason) = self.host.described(plugin, view.generation, &manifest, Standing::Serving)
-        {
-            tracing::error!(%plugin, reason, "a manifest that was accepted is refused");
-        }
-    }
-
-    /// Hands the calls over to a run that is ready to take them.
-    fn switch(&mut self, plugin: &PluginName, from: Generation) {
-        self.promote(plugin);
-        let Some(view) = self.view(plugin) else { return };
-        tracing::info!(%plugin, from = from.0, generation = view.view.generation.0, "replaced");
-        self.publish_door(plugin);
-        self.host.event(plugin, view.view.generation, RunEvent::Replaced { from });
-    }
-
     fn step(&mut self, event: Event) {
         let actions = self.machine.step(Instant::now(), event);
         for action in actions {
@@ -312,25 +292,17 @@ impl Control {
         self.concerned.extend(self.machine.looked_at().iter().cloned());
     }
 
-    /// Tells once of each change that was tried and is not in use.
-    fn tell_refusals(&mut self) {
-        for name in self.machine.looked_at() {
-            let Some(entry) = self.entries.get_mut(name) else { continue };
-            let refusal = self.machine.plugin(name).and_then(Lifecycle::refusal);
-            let was_told = std::mem::replace(&mut entry.refused, refusal.is_some());
-            if let Some(reason) = refusal.filter(|_| !was_told)
-                && let Some(view) = self.machine.view(name)
-            {
-                tracing::warn!(plugin = %name, generation = view.generation.0, reason, "goes on as it was");
-                self.host.event(name, view.generation, RunEvent::Refused { reason: reason.to_owned() });
-            }
-        }
-    }
-
     fn perform(&mut self, action: Action) {
         match action {
             Action::Spawn(plugin, generation, revision) => self.spawn(plugin, generation, revision),
-            Action::Switch { plugin, from, to: _ } => self.switch(&plugin, from),
+            Action::Switch { plugin, from, to } => self.switch(&plugin, from, to),
+            Action::TakeOver { plugin, from, to } => self.take_over(&plugin, from, to),
+            Action::SpareReady(plugin, generation) => {
+                self.host.event(&plugin, generation, RunEvent::SpareReady);
+            }
+            Action::SpareFailed(plugin, generation, reason) => {
+                self.spare_failed(&plugin, generation, reason);
+            }
             Action::Reconfigure(plugin, generation, revision) => {
                 let settings = self.entries.get(&plugin).and_then(|entry| entry.settings.get(&revision));
                 if let Some(config) = settings.map(|settings| Arc::clone(&settings.config)) {
@@ -371,7 +343,7 @@ impl Control {
     }
 
     fn spawn(&mut self, plugin: PluginName, generation: Generation, revision: Revision) {
-        let candidate = self.machine.view(&plugin).is_some_and(|view| view.replacing == Some(generation));
+        let standing = self.standing(&plugin, generation);
         let Some(entry) = self.entries.get_mut(&plugin) else {
             tracing::error!(%plugin, "the machine spawns what is not configured");
             return;
@@ -384,7 +356,7 @@ impl Control {
         let (commands, run_commands) = mpsc::channel(RUN_COMMANDS);
         // As many calls as there can be lanes: a call with a lane always finds room.
         let (calls, run_calls) = mpsc::channel(CONCURRENCY_MAX as usize);
-        let door = Arc::new(RunDoor::new(generation, settings.launch.sandbox, calls, candidate));
+        let door = Arc::new(RunDoor::new(generation, settings.launch.sandbox, calls, standing));
         let parts = RunParts {
             plugin,
             generation,

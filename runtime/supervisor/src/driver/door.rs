@@ -57,9 +57,11 @@ pub(crate) struct RunDoor {
     pub(crate) in_flight: AtomicU32,
     pub(crate) stray_lines: AtomicU64,
     pub(crate) unmatched_answers: AtomicU64,
-    /// Whether it is to take over from the run that serves, and has not yet.
-    candidate: AtomicBool,
-    /// What a candidate declares, until it takes over.
+    /// What it is to its plugin until it takes over.
+    standing: Standing,
+    /// Whether it serves, or is the one that will.
+    serves: AtomicBool,
+    /// What a candidate or a spare declares, until it takes over.
     manifest: Mutex<Option<Box<RawValue>>>,
     /// What its process is held to, and what not, as what and how or why.
     held: Mutex<(BTreeMap<String, String>, BTreeMap<String, String>)>,
@@ -222,7 +224,7 @@ impl RunDoor {
         generation: Generation,
         sandbox: Sandbox,
         calls: mpsc::Sender<RunCall>,
-        candidate: bool,
+        standing: Standing,
     ) -> RunDoor {
         RunDoor {
             generation,
@@ -234,29 +236,30 @@ impl RunDoor {
             in_flight: AtomicU32::new(0),
             stray_lines: AtomicU64::new(0),
             unmatched_answers: AtomicU64::new(0),
-            candidate: AtomicBool::new(candidate),
+            standing,
+            serves: AtomicBool::new(standing == Standing::Serving),
             manifest: Mutex::default(),
             held: Mutex::default(),
         }
     }
 
     pub(crate) fn standing(&self) -> Standing {
-        if self.candidate.load(Ordering::Relaxed) { Standing::Candidate } else { Standing::Serving }
+        if self.serves.load(Ordering::Relaxed) { Standing::Serving } else { self.standing }
     }
 
-    /// Keeps what a candidate declares.
+    /// Keeps what a candidate or a spare declares.
     pub(crate) fn keep_manifest(&self, manifest: &RawValue) {
         *lock(&self.manifest) = Some(manifest.to_owned());
     }
 
-    /// What a candidate declares, while it is one.
+    /// What a candidate or a spare declares, while it is one.
     pub(crate) fn manifest(&self) -> Option<Box<RawValue>> {
         lock(&self.manifest).clone()
     }
 
     /// It serves from now on; what it declared comes back, once, to be registered.
-    pub(crate) fn stop_being_candidate(&self) -> Option<Box<RawValue>> {
-        self.candidate.store(false, Ordering::Relaxed);
+    pub(crate) fn promote(&self) -> Option<Box<RawValue>> {
+        self.serves.store(true, Ordering::Relaxed);
         lock(&self.manifest).take()
     }
 

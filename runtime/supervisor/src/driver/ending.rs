@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use plugd_protocol::CallId;
 use plugd_protocol::control::LogStream;
 use plugd_protocol::plugin::LogLevel;
 use tokio::sync::mpsc;
@@ -9,7 +10,7 @@ use tokio::sync::mpsc;
 use super::door::{RunCall, RunFailure};
 use super::exit::{self, ExitRecord};
 use super::launch::{NotSpawned, Process};
-use super::log_lines::{text_of, unix_now};
+use super::log_lines::{Whose, text_of, unix_now};
 use super::reading::Streams;
 use super::run::Run;
 use crate::machine::StopReason;
@@ -18,18 +19,59 @@ use crate::machine::{Exit, Fact};
 /// How much is read from a dead plugin's pipes at most, where a grandchild goes on writing.
 const LAST_WORDS_MAX: usize = 32 * 1024 * 1024;
 
+/// So many turns of reading empty a pipe.
+const STDERR_TURNS: usize = 4;
+
 impl Run {
     /// Handles the lines that are complete in what was read of stderr.
     pub(super) fn read_stderr(&mut self, streams: &mut Streams) {
         // Most plugins write there seldom: no room is kept for it.
         let read = std::mem::take(&mut streams.stderr_read);
-        streams.lines.push(&read, |line| self.log_stderr(line));
+        let now = self.whose();
+        // A line that was begun in another call may hold what that one gave.
+        let mut first =
+            if streams.lines.is_begun() && self.line_begun != now { Whose::Unclear } else { now.clone() };
+        streams.lines.push(&read, |line| {
+            let of = std::mem::replace(&mut first, now.clone());
+            self.log_stderr(line, of);
+        });
+        self.line_begun = first;
     }
 
-    fn log_stderr(&mut self, line: &[u8]) {
-        self.tail.push(line);
+    /// Handles what stands in stderr before something else is handled that comes after it: as much as a
+    /// pipe holds.
+    pub(super) fn read_waiting_stderr(&mut self, streams: &mut Streams) {
+        for _ in 0..STDERR_TURNS {
+            if !streams.stderr_open || !streams.read_stderr_now() {
+                break;
+            }
+            self.read_stderr(streams);
+        }
+    }
+
+    /// What is written to stderr now belongs to this.
+    fn whose(&mut self) -> Whose {
+        match self.calls.only() {
+            Some(call) => Whose::Call(call.call_id.clone()),
+            None if self.called => Whose::Unclear,
+            None => Whose::Before,
+        }
+    }
+
+    fn log_stderr(&mut self, line: &[u8], of: Whose) {
+        self.tail.push(line, of);
         if self.may_log() {
             self.log_admitted_in_call(LogStream::Stderr, LogLevel::Info, text_of(line));
+        }
+    }
+
+    /// A line that a call began ends with that call: what is written later is not glued to it.
+    pub(super) fn end_line_of(&mut self, call_id: CallId, streams: &mut Streams) {
+        if self.calls.by_call_id(&call_id).is_none()
+            && let Some(line) = streams.lines.finish()
+        {
+            self.tail.push(&line, Whose::Call(call_id.clone()));
+            self.log(LogStream::Stderr, LogLevel::Info, Some(call_id), text_of(&line));
         }
     }
 
@@ -46,7 +88,8 @@ impl Run {
             self.read_stderr(&mut streams);
         }
         if let Some(line) = streams.lines.finish() {
-            self.log_stderr(&line);
+            let of = self.line_begun.clone();
+            self.log_stderr(&line, of);
         }
     }
 
@@ -68,22 +111,27 @@ impl Run {
                 (Exit::Code(-1), false)
             }
         };
+        let by_plugd = self.stopping.is_some_and(|reason| reason != StopReason::Misbehaved);
         let record = ExitRecord {
             generation: self.generation,
             exit,
             at: unix_now(),
-            unasked: self.stopping.is_none_or(|reason| reason == StopReason::Misbehaved),
+            unasked: !by_plugd,
+            by_plugd,
             oom,
             fault: self.fault.clone(),
             stderr_tail: self.tail.lines(),
+            before_calls: self.tail.before_calls(),
             first_stray: self.first_stray.take(),
         };
         for call_id in self.calls.open_ids() {
             self.log_of_call(&call_id, "the process ended before it was answered");
         }
         for mut call in self.calls.drain() {
+            // What it said in another call is not for this one's caller, and not why this one ended.
+            let words = self.tail.for_call(&call.call_id);
             call.answer(Err(RunFailure::Died {
-                exit: record.clone(),
+                exit: ExitRecord { stderr_tail: words, ..record.clone() },
                 fault: self.fault.clone(),
                 stopping: self.stopping,
             }));

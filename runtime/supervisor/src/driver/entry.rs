@@ -105,7 +105,8 @@ impl Entry {
         let (enforced, not_enforced) = run.map(|run| run.enforced()).unwrap_or_default();
         PluginView {
             name: plugin.clone(),
-            reason: self.reason(&view),
+            reason: self.reason(&view, ExitRecord::last_words),
+            reason_for_callers: self.reason(&view, ExitRecord::words_for_callers),
             exits: self.exits.iter().cloned().collect(),
             describe_took: self.describe_took,
             init_took: self.init_took,
@@ -126,10 +127,10 @@ impl Entry {
         match run {
             Some(run) => Availability::Open(Arc::clone(&run.door)),
             None if view.view.waits => {
-                Availability::Wait { state: view.view.state, reason: view.reason.clone() }
+                Availability::Wait { state: view.view.state, reason: view.reason_for_callers.clone() }
             }
             None => {
-                let now = || (view.view.state, view.reason.clone());
+                let now = || (view.view.state, view.reason_for_callers.clone());
                 let (state, reason) = view.view.heading.clone().unwrap_or_else(now);
                 Availability::Shut { state, reason }
             }
@@ -137,22 +138,19 @@ impl Entry {
     }
 
     /// The machine's reason, with the last words of the run that it is about.
-    fn reason(&self, view: &View) -> Option<String> {
+    fn reason(&self, view: &View, last_words: fn(&ExitRecord) -> String) -> Option<String> {
         let reason = view.reason.clone()?;
         if !matches!(view.state, PluginState::Backoff | PluginState::Failed) {
             return Some(reason);
         }
         let last = self.exits.back().filter(|last| last.generation == view.generation);
-        let words = last.and_then(|last| match (last.stderr_tail.last(), &last.first_stray) {
-            (Some(line), _) => Some(format!("last line on stderr: {line}")),
-            (None, Some(line)) if !self.described => {
-                Some(format!("not a plugin? first line on stdout: {line}"))
+        let Some(last) = last else { return Some(reason) };
+        let words = match (last_words(last), &last.first_stray) {
+            (said, Some(line)) if said.is_empty() && !self.described => {
+                format!("; not a plugin? first line on stdout: {line}")
             }
-            (None, _) => None,
-        });
-        Some(match words {
-            Some(words) => format!("{reason}; {words}"),
-            None => reason,
-        })
+            (said, _) => said,
+        };
+        Some(reason + &words)
     }
 }

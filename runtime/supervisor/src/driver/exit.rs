@@ -5,6 +5,7 @@ use std::process::ExitStatus;
 
 use plugd_protocol::control::{ExitReport, UnixMillis};
 
+use super::telling::telling;
 use crate::machine::{Exit, Generation};
 
 /// How a run ended, and its last words.
@@ -18,29 +19,43 @@ pub struct ExitRecord {
     pub at: UnixMillis,
     /// Whether it ended a run that served or was to, and nobody asked for that.
     pub unasked: bool,
+    /// Whether plugd ended it, for no fault of its own: that is no failure.
+    pub by_plugd: bool,
     /// Whether the kernel ended it because its memory was used up.
     pub oom: bool,
     /// What it had done wrong, where plugd ended it for that.
     pub fault: Option<String>,
     /// The last lines on its stderr.
     pub stderr_tail: Vec<String>,
+    /// Those of them from before any call: what every caller may read.
+    pub before_calls: Vec<String>,
     /// The first line on its stdout that was no message.
     pub first_stray: Option<String>,
 }
 
 impl ExitRecord {
-    /// The end with the last line of stderr, for the message of a failed call.
+    /// The end with what stderr says of it, for the message of a failed call.
     pub fn with_last_words(&self) -> String {
-        match self.stderr_tail.last() {
-            Some(line) => format!("{}; its last line on stderr: {line}", self.text()),
-            None => self.text(),
-        }
+        format!("{}{}", self.text(), self.last_words())
+    }
+
+    /// What stderr says of the end, as a sentence goes on; empty where nothing was said.
+    pub fn last_words(&self) -> String {
+        said(&self.stderr_tail)
+    }
+
+    /// The same of what every caller may read.
+    pub(super) fn words_for_callers(&self) -> String {
+        said(&self.before_calls)
     }
 
     fn text(&self) -> String {
         match &self.fault {
             Some(fault) => format!("{} by plugd: {fault}", self.exit),
             None if self.oom => format!("{} for using up its memory", self.exit),
+            None if self.by_plugd && matches!(self.exit, Exit::Signal(_)) => {
+                format!("{} by plugd", self.exit)
+            }
             None => self.exit.to_string(),
         }
     }
@@ -62,6 +77,10 @@ impl ExitRecord {
             stderr_tail: self.stderr_tail.clone(),
         }
     }
+}
+
+fn said(lines: &[String]) -> String {
+    telling(lines).map(|line| format!("; it said on stderr: {line}")).unwrap_or_default()
 }
 
 /// The exit as the operating system reported it.

@@ -20,7 +20,8 @@ pub trait Host: Send + Sync + 'static {
     /// Takes a manifest as `describe` answered it; what it says about the plugin's life comes back.
     ///
     /// The manifest of a [`Standing::Candidate`] is only looked at: it comes again, as that of the
-    /// serving run, when the candidate takes over.
+    /// serving run, when the candidate takes over. So is that of a [`Standing::Spare`], which is refused
+    /// where it is another than that of the run that serves.
     ///
     /// # Errors
     /// The reason for which the manifest is refused; the plugin is disabled with it.
@@ -75,6 +76,8 @@ pub enum Standing {
     Serving,
     /// About to take over from the one that serves.
     Candidate,
+    /// Would take its place if that failed, and declares the same or is none.
+    Spare,
 }
 
 /// Something that happened to a plugin or one of its calls.
@@ -107,6 +110,18 @@ pub enum RunEvent {
     Replaced {
         /// The run that served until now.
         from: Generation,
+    },
+    /// This run took the place of one that failed.
+    TookOver {
+        /// The run that served until then.
+        from: Generation,
+    },
+    /// This run is ready to take the place of the one that serves.
+    SpareReady,
+    /// This run was to be ready to take the place of the one that serves, and cannot.
+    SpareFailed {
+        /// Why.
+        reason: String,
     },
     /// A new configuration is in use, without a new process.
     Reconfigured,

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use foldhash::fast::RandomState;
 use plugd_protocol::CallId;
-use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::deadline::Deadline;
@@ -18,7 +19,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// The one id table of a run.
 #[derive(Debug, Default)]
 pub(crate) struct InFlight {
-    calls: HashMap<u64, Call>,
+    /// By numbers of our own.
+    calls: HashMap<u64, Call, RandomState>,
 }
 
 /// A call the plugin has.

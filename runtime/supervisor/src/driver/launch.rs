@@ -17,11 +17,12 @@ use tokio::sync::oneshot;
 
 use super::burial::{self, Burial};
 use super::limits::{CgroupLimits, Rlimits};
-pub use super::not_spawned::{NotSpawned, command_line, not_launched, not_on_path};
-pub use super::process::{Ended, Pipes, Process};
+pub use super::not_spawned::{NotSpawned, command_line, is_program, not_launched, not_on_path};
+pub use super::process::{Ended, Process};
 use super::procfs;
 use super::records::Records;
 use super::spawner::{Job, Workshop};
+pub use super::stdio::{FromPlugin, Pipes, Stdio, ToPlugin};
 use crate::launcher::{self, Sandbox};
 use crate::machine::Generation;
 
@@ -48,6 +49,8 @@ pub struct Launch {
     pub cgroup: CgroupLimits,
     /// What it is kept from, with all it starts; where that cannot be, there is no process.
     pub sandbox: Sandbox,
+    /// What its stdin and stdout are.
+    pub stdio: Stdio,
     /// The command that makes the program, to be named where that is not there; nothing is done with it.
     pub build: Vec<String>,
 }
@@ -65,6 +68,7 @@ impl std::fmt::Debug for Launch {
             .field("rlimits", &self.rlimits)
             .field("cgroup", &self.cgroup)
             .field("sandbox", &self.sandbox)
+            .field("stdio", &self.stdio)
             .field("build", &self.build)
             .finish()
     }

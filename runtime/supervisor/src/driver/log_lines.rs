@@ -3,7 +3,10 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use plugd_protocol::CallId;
 use plugd_protocol::control::UnixMillis;
+
+use super::telling::{goes_on, is_mark, is_of_stack};
 
 /// A line longer than this is cut.
 pub(crate) const LINE_MAX: usize = 8 * 1024;
@@ -51,7 +54,12 @@ impl LineSplitter {
         }
     }
 
-    /// What is left at the end of the stream.
+    /// Whether a line is begun and not ended.
+    pub(crate) fn is_begun(&self) -> bool {
+        !self.partial.is_empty()
+    }
+
+    /// What is left at the end of the stream, or is to stand for a line of its own.
     pub(crate) fn finish(&mut self) -> Option<Vec<u8>> {
         Some(std::mem::take(&mut self.partial)).filter(|rest| !rest.is_empty())
     }
@@ -59,21 +67,82 @@ impl LineSplitter {
 
 /// The last lines on stderr, as bytes: of a flood only these few become text.
 #[derive(Debug, Default)]
-pub(crate) struct Tail(VecDeque<Vec<u8>>);
+pub(crate) struct Tail {
+    last: VecDeque<Line>,
+    /// What a stack is about that is too long for them: the line, and what of it stands in the next one.
+    above: Vec<Line>,
+}
+
+/// A line and the call that it belongs to.
+#[derive(Debug, Default)]
+struct Line {
+    bytes: Vec<u8>,
+    of: Whose,
+}
+
+/// What a line on stderr was written in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// No call had come yet.
+    Before,
+    /// This one, which was the only one.
+    Call(CallId),
+    /// One of several, or a call that had ended: it may hold what is not for others.
+    #[default]
+    Unclear,
+}
 
 impl Tail {
-    pub(crate) fn push(&mut self, line: &[u8]) {
-        let full = self.0.len() == TAIL_LINES;
-        let mut kept = if full { self.0.pop_front().unwrap_or_default() } else { Vec::new() };
+    pub(crate) fn push(&mut self, line: &[u8], of: Whose) {
+        let mut kept = Vec::new();
+        if self.last.len() == TAIL_LINES {
+            let gone = self.last.pop_front().unwrap_or_default();
+            self.let_go(&gone);
+            kept = gone.bytes;
+        }
         kept.clear();
         // A character has at most four bytes.
         kept.extend_from_slice(&line[..line.len().min(TAIL_LINE_CHARS * 4)]);
-        self.0.push_back(kept);
+        self.last.push_back(Line { bytes: kept, of });
     }
 
+    /// Keeps a line all the same that says what the stack after it is about, until that stack is over.
+    fn let_go(&mut self, line: &Line) {
+        let text = String::from_utf8_lossy(&line.bytes);
+        let copy = || Line { bytes: line.bytes.clone(), of: line.of.clone() };
+        if is_mark(&text) {
+            self.above = vec![copy()];
+        } else if let [mark] = self.above.as_slice()
+            && goes_on(&String::from_utf8_lossy(&mark.bytes))
+        {
+            self.above.push(copy());
+        } else if !self.above.is_empty() {
+            let next = self.last.front().map(|next| String::from_utf8_lossy(&next.bytes)).unwrap_or_default();
+            if !is_of_stack(&text, &next) {
+                self.above.clear();
+            }
+        }
+    }
+
+    /// All of them.
     pub(crate) fn lines(&self) -> Vec<String> {
-        let text = |line: &Vec<u8>| text_of(line).chars().take(TAIL_LINE_CHARS).collect();
-        self.0.iter().map(text).collect()
+        self.those(|_| true)
+    }
+
+    /// Those from before any call: they hold nothing that a caller gave.
+    pub(crate) fn before_calls(&self) -> Vec<String> {
+        self.those(|of| *of == Whose::Before)
+    }
+
+    /// Those that whoever made a call may read: of that call, or of no call where it has none.
+    pub(crate) fn for_call(&self, call_id: &CallId) -> Vec<String> {
+        let own = self.those(|of| matches!(of, Whose::Call(own) if own == call_id));
+        if own.is_empty() { self.before_calls() } else { own }
+    }
+
+    fn those(&self, wanted: impl Fn(&Whose) -> bool) -> Vec<String> {
+        let text = |line: &Line| text_of(&line.bytes).chars().take(TAIL_LINE_CHARS).collect();
+        self.above.iter().chain(&self.last).filter(|line| wanted(&line.of)).map(text).collect()
     }
 }
 
@@ -170,6 +239,24 @@ mod tests {
         assert_eq!(lines.len(), 2);
         assert!(lines[0].ends_with('…'));
         assert_eq!(lines[1], "next");
+    }
+
+    #[test]
+    fn what_a_long_stack_is_about_is_kept_until_something_else_is_said() {
+        let mut tail = Tail::default();
+        let mut push = |lines: &[&str]| {
+            lines.iter().for_each(|line| tail.push(line.as_bytes(), Whose::Before));
+            tail.lines()
+        };
+        push(&["thread 'main' panicked at a.rs:1:5:", "no such pet", "stack backtrace:"]);
+        let frames = vec!["   0: a::main"; 60];
+        let lines = push(&frames);
+        assert_eq!(lines.len(), TAIL_LINES + 2);
+        assert_eq!(lines[..2], ["thread 'main' panicked at a.rs:1:5:", "no such pet"]);
+        assert_eq!(push(&["going on"; 60]), vec!["going on"; TAIL_LINES]);
+        push(&["panic: no such pet", "goroutine 1 [running]:"]);
+        let lines = push(&["main.f(...)", "\t/p/a.go:2"].repeat(30));
+        assert_eq!((lines.len(), &*lines[0]), (TAIL_LINES + 1, "panic: no such pet"));
     }
 
     #[test]

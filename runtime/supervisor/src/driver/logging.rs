@@ -20,9 +20,14 @@ impl Run {
 
     /// The same of a line that may be logged.
     pub(super) fn log_admitted_in_call(&mut self, stream: LogStream, level: LogLevel, text: String) {
-        let one_lane = self.door.concurrency.load(Ordering::Relaxed) == 1;
-        let call_id = if one_lane { self.calls.only().map(|call| call.call_id.clone()) } else { None };
+        let call_id = self.only_call();
         self.hand_over(stream, level, call_id, None, text);
+    }
+
+    /// The only call there is, where there can be but one: what is written now belongs to it.
+    pub(super) fn only_call(&mut self) -> Option<CallId> {
+        let one_lane = self.door.concurrency.load(Ordering::Relaxed) == 1;
+        self.calls.only().filter(|_| one_lane).map(|call| call.call_id.clone())
     }
 
     /// Logs what the plugin says in a `log` notification.

@@ -5,7 +5,7 @@
 //!                        │    ▲
 //!            run commands│    │facts (plugin, generation, fact)
 //!                        ▼    │
-//!                      run task, one a run ── owns the child, its three pipes, its calls in flight
+//!                      run task, one a run ── owns the child, its three streams, its calls in flight
 //!                        ▲    │
 //!  callers ─ lane, call ─┘    └─> Host: manifests, log lines, events, host/call, host/ask
 //!  (through Door, which shows the current run; never through the control task)
@@ -43,6 +43,8 @@ mod run;
 mod setup;
 mod spare;
 mod spawner;
+mod stdio;
+mod telling;
 mod waiters;
 
 pub use deadline::Deadline;
@@ -50,10 +52,11 @@ pub use door::{Answered, CallRequest, Heard, Lease, NotAdmitted, Patience, RunFa
 pub use exit::ExitRecord;
 pub use host::{Accepted, Host, HostAsk, HostCall, HostReply, Lineage, RunEvent, Standing};
 pub use launch::{
-    Ended, Hosting, Launch, NotSpawned, Pipes, Process, RunMark, Spawner, command_line, not_launched,
-    not_on_path,
+    Ended, FromPlugin, Hosting, Launch, NotSpawned, Pipes, Process, RunMark, Spawner, Stdio, ToPlugin,
+    command_line, is_program, not_launched, not_on_path,
 };
 pub use limits::{CgroupLimits, Rlimits};
 pub use log_lines::unix_now;
 pub use plugd_launcher::Sandbox;
 pub use plugins::{Gone, GraphView, LiveSettings, PluginSpec, PluginView, Plugins, RunSettings};
+pub use telling::telling;

@@ -75,8 +75,13 @@ fn explain(error: &io::Error, launch: &Launch) -> String {
             None => format!("{program} not found"),
         },
         io::ErrorKind::PermissionDenied if launch.program.is_dir() => format!("{program} is a folder"),
-        io::ErrorKind::PermissionDenied => {
+        io::ErrorKind::PermissionDenied if is_program(&launch.program) => {
             format!("{program} is not executable: chmod +x it, or name its interpreter")
+        }
+        io::ErrorKind::PermissionDenied => {
+            format!(
+                "{program} is not executable and has no #! line: name its interpreter before it in `command`"
+            )
         }
         io::ErrorKind::ExecutableFileBusy => format!("{program} is being written to"),
         _ if error.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error()) => {
@@ -104,6 +109,19 @@ pub fn not_on_path(program: &Path, cwd: &Path) -> Option<String> {
     let is_bare = program.is_relative() && program.components().count() == 1;
     let name = program.display();
     (is_bare && cwd.join(program).is_file()).then(|| format!("{name} is not on PATH; did you mean ./{name}?"))
+}
+
+/// Whether a file would be a program if it were executable: a script with a `#!` line, or an ELF file.
+pub fn is_program(path: &Path) -> bool {
+    if !path.is_file() {
+        return false;
+    }
+    let mut begin = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(4).read_to_end(&mut begin));
+    // What may be executed and not read cannot be looked at.
+    read.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+        || begin.starts_with(b"#!")
+        || begin == b"\x7fELF"
 }
 
 /// The interpreter that a script's first line names, when it does not exist.

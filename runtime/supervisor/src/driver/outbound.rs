@@ -2,7 +2,7 @@
 
 use std::io;
 
-use tokio::net::unix::pipe;
+use super::stdio::ToPlugin;
 
 /// While more than this waits to be written, no further calls are taken on.
 const BACKLOG_MAX: usize = 256 * 1024;
@@ -23,13 +23,13 @@ pub(crate) enum Flushed {
 #[derive(Debug)]
 pub(crate) struct Outbound {
     /// `None` once it was closed, by us or by the plugin.
-    stdin: Option<pipe::Sender>,
+    stdin: Option<ToPlugin>,
     buffer: Vec<u8>,
     written: usize,
 }
 
 impl Outbound {
-    pub(crate) fn new(stdin: pipe::Sender) -> Outbound {
+    pub(crate) fn new(stdin: ToPlugin) -> Outbound {
         Outbound { stdin: Some(stdin), buffer: Vec::new(), written: 0 }
     }
 
@@ -60,7 +60,7 @@ impl Outbound {
 
     /// Writes what can be written without waiting.
     pub(crate) fn flush(&mut self) -> Flushed {
-        let Some(stdin) = &self.stdin else {
+        let Some(stdin) = &mut self.stdin else {
             self.forget();
             return Flushed::Fine;
         };

@@ -79,6 +79,8 @@ pub struct PluginView {
     pub view: View,
     /// Why it is in its state, with its last words where they explain it.
     pub reason: Option<String>,
+    /// The same without what it said in calls: that is for whoever made those, and for its operator.
+    pub reason_for_callers: Option<String>,
     /// How its latest runs ended, oldest first; at most five.
     pub exits: Vec<ExitRecord>,
     /// How long `describe` took last.

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 use tokio::io::unix::AsyncFd;
-use tokio::net::unix::pipe;
 use tokio::sync::oneshot;
 
 use super::burial::{self, Burial};
@@ -17,6 +16,7 @@ use super::cgroup::Leaf;
 use super::launch::Jobs;
 use super::limits::Held;
 use super::procfs;
+use super::stdio::{Ends, Pipes};
 use crate::launcher;
 
 /// How long a killed process may take to be gone where nobody can be told to wait for it.
@@ -40,17 +40,6 @@ pub struct Process {
     ended: oneshot::Receiver<()>,
 }
 
-/// The pipes to a child.
-#[derive(Debug)]
-pub struct Pipes {
-    /// For what it reads.
-    pub stdin: pipe::Sender,
-    /// For what it writes.
-    pub stdout: pipe::Receiver,
-    /// For what it writes beside that.
-    pub stderr: pipe::Receiver,
-}
-
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
@@ -64,6 +53,7 @@ pub struct Ended {
 pub(super) struct Spawned {
     pub(super) child: Child,
     pub(super) pid: Pid,
+    pub(super) ends: Ends,
     pub(super) pidfd: OwnedFd,
     pub(super) mark: Arc<str>,
     pub(super) leaf: Option<Leaf>,
@@ -72,19 +62,12 @@ pub(super) struct Spawned {
 
 impl Process {
     pub(super) fn adopt(spawned: Spawned, jobs: Jobs) -> io::Result<(Process, Pipes)> {
-        let Spawned { mut child, pid, pidfd, mark, leaf, held } = spawned;
-        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let Spawned { child, pid, ends, pidfd, mark, leaf, held } = spawned;
         let (tell, ended) = oneshot::channel();
         // From here on it is killed where anything fails.
         let process = Process { child: Some(child), pid, mark: Some(mark), leaf, held, jobs, ended };
-        let missing = || io::Error::other("a pipe is missing");
         watch(pidfd, tell)?;
-        let pipes = Pipes {
-            stdin: pipe::Sender::from_owned_fd(OwnedFd::from(stdin.ok_or_else(missing)?))?,
-            stdout: pipe::Receiver::from_owned_fd(OwnedFd::from(stdout.ok_or_else(missing)?))?,
-            stderr: pipe::Receiver::from_owned_fd(OwnedFd::from(stderr.ok_or_else(missing)?))?,
-        };
-        Ok((process, pipes))
+        Ok((process, ends.watched()?))
     }
 
     /// The number of the process.

@@ -1,4 +1,4 @@
-//! Reads from a plugin's pipes that hold no buffer while there is nothing to read.
+//! Reads of what a plugin writes that hold no buffer while there is nothing to read.
 
 use std::future::poll_fn;
 use std::io;
@@ -11,10 +11,11 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::unix::pipe;
 
 use super::log_lines::LineSplitter;
+use super::stdio::FromPlugin;
 
 /// What a plugin writes to, and what of it is not handled yet.
 pub(super) struct Streams {
-    pub(super) stdout: pipe::Receiver,
+    pub(super) stdout: FromPlugin,
     pub(super) stdout_open: bool,
     pub(super) frames: Decoder,
     pub(super) stderr: pipe::Receiver,
@@ -31,7 +32,7 @@ pub(super) enum Read {
 }
 
 impl Streams {
-    pub(super) fn new(stdout: pipe::Receiver, stderr: pipe::Receiver, frame_limit: usize) -> Streams {
+    pub(super) fn new(stdout: FromPlugin, stderr: pipe::Receiver, frame_limit: usize) -> Streams {
         Streams {
             stdout,
             stdout_open: true,
@@ -97,7 +98,7 @@ const SCRATCH: usize = 8 * 1024;
 ///
 /// # Cancel safety
 /// Safe: nothing is read unless it is also returned.
-async fn read_frames_from(stdout: &mut pipe::Receiver, decoder: &mut Decoder) -> io::Result<usize> {
+async fn read_frames_from(stdout: &mut FromPlugin, decoder: &mut Decoder) -> io::Result<usize> {
     if !decoder.has_buffer() {
         return read_some(stdout, |bytes| decoder.push(bytes)).await;
     }
@@ -108,11 +109,11 @@ async fn read_frames_from(stdout: &mut pipe::Receiver, decoder: &mut Decoder) ->
 ///
 /// # Cancel safety
 /// Safe: nothing is read unless it is also handed over.
-async fn read_some(pipe: &mut pipe::Receiver, mut take: impl FnMut(&[u8])) -> io::Result<usize> {
+async fn read_some(stream: &mut (impl AsyncRead + Unpin), mut take: impl FnMut(&[u8])) -> io::Result<usize> {
     poll_fn(|context| {
         let mut scratch = [MaybeUninit::uninit(); SCRATCH];
         let mut buffer = ReadBuf::uninit(&mut scratch);
-        ready!(Pin::new(&mut *pipe).poll_read(context, &mut buffer))?;
+        ready!(Pin::new(&mut *stream).poll_read(context, &mut buffer))?;
         take(buffer.filled());
         Poll::Ready(Ok(buffer.filled().len()))
     })

@@ -24,7 +24,7 @@ use super::health::Health;
 use super::host::Host;
 use super::in_flight::InFlight;
 use super::launch::{NotSpawned, Pipes, Process, RunMark, Spawner};
-use super::log_lines::{LineBudget, Tail};
+use super::log_lines::{LineBudget, Tail, Whose};
 use super::outbound::{Flushed, Outbound};
 use super::plugins::{LiveSettings, RunSettings};
 use super::reading::{Read, Streams};
@@ -50,7 +50,7 @@ const MUTE_GRACE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) enum Told {
     /// Something was seen.
-    Fact(Report),
+    Fact(Box<Report>),
     /// Nothing of the run is left: the last that is heard of it, after its end.
     Buried(PluginName, Generation),
 }
@@ -107,6 +107,10 @@ pub(super) struct Run {
     pub(super) strays_in_a_row: u32,
     pub(super) first_stray: Option<String>,
     pub(super) tail: Tail,
+    /// What the line was begun in that is not ended yet.
+    pub(super) line_begun: Whose,
+    /// Whether a call has come.
+    pub(super) called: bool,
     pub(super) last_activity: Instant,
     /// The next thing due; may be early, never late.
     due: Option<Instant>,
@@ -157,7 +161,7 @@ pub(super) async fn run(parts: RunParts) {
             let took = began.elapsed();
             let report = Report { plugin: plugin.clone(), generation, fact, exit: None, took };
             // The control task outlives its runs, or nobody is left to tell.
-            let _gone = facts.send(Told::Fact(report)).await;
+            let _gone = facts.send(Told::Fact(Box::new(report))).await;
             let _gone = facts.send(Told::Buried(plugin, generation)).await;
             return;
         }
@@ -197,6 +201,8 @@ pub(super) async fn run(parts: RunParts) {
         strays_in_a_row: 0,
         first_stray: None,
         tail: Tail::default(),
+        line_begun: Whose::Before,
+        called: false,
         last_activity: Instant::now(),
         due: None,
         armed: None,
@@ -233,7 +239,10 @@ impl Run {
             match turn {
                 Turn::Read(Read::Stdout) => self.read_stdout(&mut streams),
                 Turn::Read(Read::Stderr) => self.read_stderr(&mut streams),
-                Turn::Call(Some(call)) => self.deliver_all(call, &mut calls),
+                Turn::Call(Some(call)) => {
+                    self.read_waiting_stderr(&mut streams);
+                    self.deliver_all(call, &mut calls);
+                }
                 Turn::Call(None) => self.draining = true,
                 Turn::Command(Some(command)) => self.obey(command, &process, &mut calls),
                 Turn::Command(None) => {
@@ -272,10 +281,12 @@ impl Run {
             self.closed("stdout");
         }
         // What was written to stderr before an answer belongs to that call.
-        if streams.stderr_open && streams.read_stderr_now() {
-            self.read_stderr(streams);
-        }
+        self.read_waiting_stderr(streams);
+        let begun = if streams.lines.is_begun() { self.only_call() } else { None };
         self.read_frames(&mut streams.frames);
+        if let Some(call_id) = begun {
+            self.end_line_of(call_id, streams);
+        }
         if self.calls.is_empty() && self.buffers_kept_until.is_none() {
             let until = Instant::now() + BUFFERS_KEPT;
             self.buffers_kept_until = Some(until);
@@ -317,7 +328,7 @@ impl Run {
         // Facts are rare: no room is kept for them.
         for report in std::mem::take(&mut self.seen) {
             // The control task outlives its runs, or nobody is left to tell.
-            let _gone = self.facts.send(Told::Fact(report)).await;
+            let _gone = self.facts.send(Told::Fact(Box::new(report))).await;
         }
     }
 
@@ -329,6 +340,7 @@ impl Run {
     /// Delivers a call and some of those that came with it, so that they share one write.
     pub(super) fn deliver_all(&mut self, first: RunCall, calls: &mut mpsc::Receiver<RunCall>) {
         let now = Instant::now();
+        self.called = true;
         let waiting = std::iter::from_fn(|| calls.try_recv().ok());
         for call in std::iter::once(first).chain(waiting).take(CALLS_PER_WRITE) {
             let id = self.next_id();

@@ -75,18 +75,28 @@ impl Run {
                 let params = ShutdownParams { reason: reason.as_str().into(), grace_ms };
                 self.ask(Setup::Shutdown, method::SHUTDOWN, &params);
             }
-            Command::CloseStdin => self.outbound.close(),
+            Command::CloseStdin => {
+                // One that was not ready is not asked to leave: its end is plugd's doing all the same.
+                self.ended_by_plugd(StopReason::Stop);
+                self.outbound.close();
+            }
             Command::Terminate => {
+                self.ended_by_plugd(StopReason::Stop);
                 process.signal_group(Signal::TERM);
                 process.signal_group(Signal::CONT);
             }
             Command::Kill => {
-                if self.fault.is_none() && self.stopping.is_none() {
-                    // Nothing it did: everything ends, and at once.
-                    self.stopping = Some(StopReason::Exit);
-                }
+                // Nothing it did: everything ends, and at once.
+                self.ended_by_plugd(StopReason::Exit);
                 process.signal_group(Signal::KILL);
             }
+        }
+    }
+
+    /// Takes note that plugd ends it; a fault of its own, or a reason from before, is why.
+    fn ended_by_plugd(&mut self, reason: StopReason) {
+        if self.fault.is_none() && self.stopping.is_none() {
+            self.stopping = Some(reason);
         }
     }
 
@@ -250,7 +260,7 @@ impl Run {
                 self.described = true;
                 self.answers_pings = accepted.ping;
                 self.set_lanes(accepted.concurrency);
-                if standing == Standing::Candidate {
+                if standing != Standing::Serving {
                     self.door.keep_manifest(manifest);
                 }
                 Fact::Described(accepted.declared)

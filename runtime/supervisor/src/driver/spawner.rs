@@ -1,8 +1,8 @@
 //! The thread that makes processes and buries them.
 
+use std::collections::BTreeMap;
 use std::io;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -17,9 +17,9 @@ use super::launch::{Hosting, Launch, RunMark};
 use super::limits::{Held, SANDBOX};
 use super::not_spawned::{is_shortage, unenforced};
 use super::process::Spawned;
-use super::procfs;
 use super::records::{Noted, Records};
 use super::spare::{self, Launcher};
+use super::stdio::{Connected, Stdio};
 use crate::launcher::{self, Order, Program, Sandbox};
 
 /// The next launcher is made when nothing was asked for in this time: not while plugins start.
@@ -52,8 +52,8 @@ pub(super) struct Workshop {
     swept: bool,
     /// What plugins are started through; looked for when it is needed first.
     program: Option<Program>,
-    /// The launcher of the next start.
-    spare: Option<Launcher>,
+    /// The launcher of the next start, for each kind of stdin and stdout that was asked for.
+    spares: BTreeMap<Stdio, Option<Launcher>>,
     /// Looked for when the first process is made; or why there is none.
     cgroups: Option<Result<Cgroups, String>>,
     graves: Vec<Grave>,
@@ -75,7 +75,7 @@ impl Workshop {
             records,
             swept,
             program: None,
-            spare: None,
+            spares: BTreeMap::from([(Stdio::Pipes, None)]),
             cgroups: None,
             graves: Vec::new(),
             reap_wanted,
@@ -152,11 +152,11 @@ impl Workshop {
         held.holds("process_group", "its own");
         let leaf = self.leaf(launch, mark, &mut held);
         let made = self.make(launch, leaf.as_ref(), &name, &mut held);
-        let (child, pid) = made.inspect_err(|_| {
+        let Connected { child, pid, ends } = made.inspect_err(|_| {
             leaf.as_ref().map(Leaf::remove);
         })?;
         match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
-            Ok(pidfd) => Ok(Spawned { child, pid, pidfd, mark: name, leaf, held }),
+            Ok(pidfd) => Ok(Spawned { child, pid, ends, pidfd, mark: name, leaf, held }),
             Err(error) => {
                 self.end(child, pid, name, leaf);
                 Err(error.into())
@@ -207,7 +207,7 @@ impl Workshop {
         leaf: Option<&Leaf>,
         mark: &Arc<str>,
         held: &mut Held,
-    ) -> io::Result<(Child, Pid)> {
+    ) -> io::Result<Connected> {
         let mut why_not = NO_LAUNCHER.to_owned();
         if launcher::installed() {
             match self.launched(launch, leaf, mark) {
@@ -228,9 +228,9 @@ impl Workshop {
         let made = {
             // Until it is known as ours it must not be taken for an orphan.
             let mut leaders = burial::leaders();
-            let (child, pid) = piped(command)?;
-            leaders.insert(number(pid), Arc::clone(mark));
-            (child, pid)
+            let connected = Connected::start(command, launch.stdio)?;
+            leaders.insert(number(connected.pid), Arc::clone(mark));
+            connected
         };
         for what in ["parent_death_signal", "close_descriptors"] {
             held.lacks(what, why_not.clone());
@@ -245,12 +245,7 @@ impl Workshop {
     }
 
     /// Makes the process by way of a launcher: the one that waits, or a new one.
-    fn launched(
-        &mut self,
-        launch: &Launch,
-        leaf: Option<&Leaf>,
-        mark: &Arc<str>,
-    ) -> io::Result<(Child, Pid)> {
+    fn launched(&mut self, launch: &Launch, leaf: Option<&Leaf>, mark: &Arc<str>) -> io::Result<Connected> {
         let order = Order {
             cgroup: leaf.map(|leaf| leaf.path().to_owned()),
             sandbox: launch.sandbox,
@@ -260,28 +255,35 @@ impl Workshop {
             program: launch.program.clone(),
             args: launch.args.clone(),
         };
-        if let Some(launcher) = self.spare.take_if(|spare| spare.waits())
+        let spare = self.spares.entry(launch.stdio).or_default();
+        if let Some(launcher) = spare.take_if(|spare| spare.waits())
             && let Ok(made) = launcher.give(&order, mark)
         {
             return Ok(made);
         }
-        self.new_launcher()?.give(&order, mark)
+        self.new_launcher(launch.stdio)?.give(&order, mark)
     }
 
-    fn new_launcher(&mut self) -> io::Result<Launcher> {
+    fn new_launcher(&mut self, stdio: Stdio) -> io::Result<Launcher> {
         let program = self.program.get_or_insert_with(Program::find);
-        Launcher::make(program, self.hosting.parent_death_signal)
+        Launcher::make(program, self.hosting.parent_death_signal, stdio)
     }
 
     /// Makes the launcher of the next start, where this program stays and nothing else is to do.
     fn prepare(&mut self) {
         // Where there is none it is made when it is needed, and then told why not.
-        self.spare = self.new_launcher().ok();
-        self.hosting.stays &= self.spare.is_some();
+        let Some(stdio) = self.missing_spare() else { return };
+        let spare = self.new_launcher(stdio).ok();
+        self.hosting.stays &= spare.is_some();
+        self.spares.insert(stdio, spare);
     }
 
     fn wants_spare(&self) -> bool {
-        self.hosting.stays && launcher::installed() && self.spare.is_none()
+        self.hosting.stays && launcher::installed() && self.missing_spare().is_some()
+    }
+
+    fn missing_spare(&self) -> Option<Stdio> {
+        self.spares.iter().find(|(_, spare)| spare.is_none()).map(|(stdio, _)| *stdio)
     }
 
     /// Notes what the launcher does; where it cannot, it says so itself.
@@ -336,7 +338,7 @@ impl Workshop {
 
     fn close(&mut self) {
         self.hosting.stays = false;
-        self.spare = None;
+        self.spares.clear();
         let until = Instant::now() + burial::DEADLINE;
         while !self.graves.iter().all(Grave::late) && Instant::now() < until {
             self.bury();
@@ -351,19 +353,6 @@ impl Workshop {
             records.close();
         }
     }
-}
-
-/// Starts a command in a group of its own, with pipes to it.
-pub(super) fn piped(mut command: Command) -> io::Result<(Child, Pid)> {
-    let child = command
-        .process_group(0)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
-    let pid = procfs::raw(child.id());
-    let pid = pid.ok_or_else(|| io::Error::other("the operating system gave an impossible pid"))?;
-    Ok((child, pid))
 }
 
 pub(super) fn number(pid: Pid) -> u32 {

@@ -253,6 +253,7 @@ impl Lifecycle {
     /// Settings that make the same process are followed by whatever uses them.
     fn keep_pace(&mut self) {
         self.applied.follow(&self.spec);
+        self.spare_keeps_pace();
         match &mut self.change {
             Change::Replacing(candidate) => candidate.target.follow(&self.spec),
             Change::None | Change::Due | Change::Reconfiguring { .. } | Change::Refused { .. } => {}
@@ -296,7 +297,8 @@ impl Lifecycle {
             Change::Reconfiguring { target, .. } => Some(target.revision),
             Change::None | Change::Due | Change::Refused { .. } => None,
         };
-        [self.applied.revision, self.spec.revision].into_iter().chain(under_way)
+        let spare = self.spare_made_of().map(|made_of| made_of.revision);
+        [self.applied.revision, self.spec.revision].into_iter().chain(under_way).chain(spare)
     }
 
     /// The keys of what is configured otherwise than what its runs use, sorted.

@@ -12,6 +12,7 @@ use super::graph::Needs;
 use super::replacing::Retiring;
 use super::restart::RestartHistory;
 use super::run::{Phase, Run};
+use super::spare::Sparing;
 use super::supervisor::Turn;
 use super::view::Face;
 use super::{Action, Declared, Exit, Generation, Spec, StopOutcome, StopReason};
@@ -48,6 +49,8 @@ pub struct Lifecycle {
     pub(super) latest: Generation,
     /// The number given out last; candidates take some that no run ever has.
     counted: Generation,
+    /// The run that would take its place.
+    pub(super) sparing: Sparing,
     /// Runs on their way out beside it.
     pub(super) retiring: Vec<Retiring>,
     /// What is held against it; empty while it has a run that may become ready.
@@ -159,6 +162,7 @@ impl Lifecycle {
             run: None,
             latest: Generation::default(),
             counted: Generation::default(),
+            sparing: Sparing::default(),
             retiring: Vec::new(),
             hold: Hold::Nothing,
             history: RestartHistory::default(),
@@ -231,7 +235,7 @@ impl Lifecycle {
 
     /// Whether a run of it should be spawned as soon as it is its turn.
     pub(super) fn awaits_turn(&self) -> bool {
-        self.wants_spawn() || self.wants_candidate()
+        self.wants_spawn() || self.wants_candidate() || self.wants_spare()
     }
 
     /// Whether what it requires is wanted because of it.
@@ -243,10 +247,14 @@ impl Lifecycle {
         self.wants() == Wants::Up && !self.is_ready() && !hopeless && self.gates.problem.is_none()
     }
 
-    /// All runs it has: the one that serves or is to, a candidate, those on their way out.
+    /// All runs it has: the one that serves or is to, a candidate, a spare, those on their way out.
     pub(super) fn runs(&self) -> impl Iterator<Item = &Run> {
         let candidate = self.candidate().map(|candidate| &candidate.run);
-        self.run.iter().chain(candidate).chain(self.retiring.iter().map(|retiring| &retiring.run))
+        self.run
+            .iter()
+            .chain(candidate)
+            .chain(self.spare())
+            .chain(self.retiring.iter().map(|retiring| &retiring.run))
     }
 
     /// Whether it has a process that its end is waited for.
@@ -303,6 +311,7 @@ impl Lifecycle {
         self.hold = Hold::Nothing;
         self.history.clear();
         self.last_failure = None;
+        self.forgive_spares();
         self.forgive();
     }
 
@@ -345,7 +354,7 @@ impl Lifecycle {
     /// Kills what is left of it: plugd leaves without graces.
     pub(super) fn kill(&mut self, now: Instant, out: &mut Vec<Action>) {
         self.forgive();
-        // A candidate was withdrawn when leaving began: it is among those that retire.
+        // A candidate and a spare were withdrawn when leaving began: they are among those that retire.
         for run in self.run.iter_mut().chain(self.retiring.iter_mut().map(|retiring| &mut retiring.run)) {
             run.kill(&self.name, now, &self.spec.clocks, None, out);
         }
@@ -356,6 +365,7 @@ impl Lifecycle {
         self.gates = gates;
         if self.gates.leaving {
             self.end_change(now, StopReason::Exit, out);
+            self.settle_spare(now, out);
             if self.gates.last {
                 self.stop_run(now, StopReason::Exit, out);
             }
@@ -366,6 +376,7 @@ impl Lifecycle {
             self.stop_run(now, StopReason::Stop, out);
         }
         self.settle_due();
+        self.settle_spare(now, out);
         let wanted = self.wants() == Wants::Up && self.gates.block.is_none();
         let Some(run) = &mut self.run else { return };
         if !matches!(run.phase, Phase::Parked) {
@@ -381,10 +392,13 @@ impl Lifecycle {
         }
     }
 
-    /// Begins the next run, or one that is to take over from the one there is.
+    /// Begins the next run, or one beside the one there is.
     pub(super) fn spawn(&mut self, now: Instant, out: &mut Vec<Action>) {
         if self.run.is_some() {
-            return self.spawn_candidate(now, out);
+            return match self.wants_candidate() {
+                true => self.spawn_candidate(now, out),
+                false => self.spawn_spare(now, out),
+            };
         }
         self.latest = self.next_generation();
         self.by_call = false;

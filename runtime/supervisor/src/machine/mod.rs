@@ -13,8 +13,8 @@
 //! [`Supervisor`] holds one [`Lifecycle`] a plugin and the [`Graph`] between them. Each run of a
 //! plugin has a generation; a fact from a run that is over changes nothing. What is wanted of a
 //! plugin stays apart from what its process was seen to do, and what is configured from what its
-//! runs use (`change`). Beside the run that serves there may be one that is to take over from it,
-//! and some on their way out (`replacing`).
+//! runs use (`change`). Beside the run that serves there may be one that is to take over from it and
+//! some on their way out (`replacing`), and one for when it fails (`spare`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,6 +32,7 @@ mod requirements;
 mod restart;
 mod run;
 mod seen;
+mod spare;
 mod supervisor;
 mod view;
 
@@ -41,6 +42,7 @@ mod tests;
 pub use graph::{Edge, Graph, Needs, Problem};
 pub use lifecycle::Lifecycle;
 pub use restart::{RestartHistory, RestartMode, RestartPolicy, Verdict};
+pub use spare::SpareView;
 pub use supervisor::Supervisor;
 pub use view::View;
 
@@ -68,6 +70,8 @@ pub struct Spec {
     pub requires: BTreeMap<PluginName, Requirement>,
     /// What is known of its manifest without running it.
     pub declared: Option<Declared>,
+    /// Whether a run is kept ready beside the one that serves, to take its place when that fails.
+    pub spare: bool,
     /// When it is started again.
     pub restart: RestartPolicy,
     /// How long it may take for what.
@@ -255,6 +259,19 @@ pub enum Action {
         /// The run that serves now.
         to: Generation,
     },
+    /// The run that served failed: hand over calls to its spare from now on.
+    TakeOver {
+        /// Whose runs these are.
+        plugin: PluginName,
+        /// The run that failed.
+        from: Generation,
+        /// The run that serves now.
+        to: Generation,
+    },
+    /// Its spare could take over now; tell whoever watches.
+    SpareReady(PluginName, Generation),
+    /// Its spare came to nothing, for this reason; tell whoever watches.
+    SpareFailed(PluginName, Generation, String),
     /// Hand over no more calls; report [`Fact::Drained`] when none is in flight.
     Drain(PluginName, Generation),
     /// Send `shutdown`, with the grace it has.

@@ -22,7 +22,7 @@ use super::{Action, Declared, Exit, Fact, Generation, StopReason};
 
 /// So many runs may be on their way out before the next candidate is spawned: one that is drained,
 /// and one that came to nothing or is hard to end.
-const RETIRING_MAX: usize = 2;
+pub(super) const RETIRING_MAX: usize = 2;
 
 /// A run that is to take over from the one that serves.
 #[derive(Debug)]
@@ -42,8 +42,8 @@ pub(super) struct Candidate {
 #[derive(Debug)]
 pub(super) struct Retiring {
     pub(super) run: Run,
-    /// It took calls once; a candidate that came to nothing did not.
-    served: bool,
+    /// It took calls once; a candidate or a spare that came to nothing did not.
+    pub(super) served: bool,
 }
 
 impl Candidate {
@@ -137,7 +137,8 @@ impl Lifecycle {
             (Fact::NotSpawned { reason, .. }, _) => self.candidate_ended(&reason),
             (Fact::Exited(exit), _) => {
                 self.last_exit = Some((candidate.run.generation, exit));
-                self.candidate_ended(&exit.to_string());
+                let ended = candidate.run.ended_with(exit);
+                self.candidate_ended(&ended);
             }
             (Fact::Described(declared), phase) => {
                 if matches!(phase, Phase::Describing { .. }) {
@@ -192,6 +193,8 @@ impl Lifecycle {
             self.retiring.push(Retiring { run, served: true });
         }
         self.last_failure = None;
+        // Also where no facet shows what has changed.
+        self.withdraw_spare(now, StopReason::Reload, out);
         self.become_run(candidate);
     }
 

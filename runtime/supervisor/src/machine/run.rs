@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use plugd_protocol::PluginName;
 use plugd_protocol::control::Ended;
 
-use super::{Action, Clocks, Fact, Generation, StopReason};
+use super::{Action, Clocks, Exit, Fact, Generation, StopReason};
 
 /// What stands for "never" where a clock is set beyond what an instant can hold.
 const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
@@ -125,6 +125,22 @@ impl Run {
         };
         let taken = seconds(until.saturating_duration_since(since));
         (until <= now).then(|| format!("no {what} answer in {taken}"))
+    }
+
+    /// How it ended, and what is odd about that: a program that never comes to serve has nothing to say of it.
+    pub(super) fn ended_with(&self, exit: Exit) -> String {
+        match self.phase {
+            Phase::Describing { .. } if exit == Exit::Code(0) => {
+                format!(
+                    "{exit} before it answered describe: does it call serve(), or run a loop that reads stdin?"
+                )
+            }
+            Phase::Describing { .. }
+            | Phase::Parked
+            | Phase::Initialising { .. }
+            | Phase::Ready { .. }
+            | Phase::Stopping(_) => exit.to_string(),
+        }
     }
 
     /// Grants it as much time again for its start, up to the limit.

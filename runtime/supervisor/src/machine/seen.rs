@@ -9,7 +9,7 @@ use super::run::{Failure, Phase, Run, later, seconds};
 use super::{Action, EXIT_PERMANENT, Exit, Fact, Generation, StopOutcome, StopReason};
 
 /// When a start is tried again that this machine had not enough of something for.
-const SHORTAGE_DELAY: Duration = Duration::from_secs(1);
+pub(super) const SHORTAGE_DELAY: Duration = Duration::from_secs(1);
 
 impl Lifecycle {
     /// Something was seen of a run; of one that is over it changes nothing.
@@ -18,6 +18,8 @@ impl Lifecycle {
             self.run_fact(now, fact, out);
         } else if self.candidate().is_some_and(|candidate| candidate.run.generation == generation) {
             self.candidate_fact(now, fact, out);
+        } else if self.spare().is_some_and(|run| run.generation == generation) {
+            self.spare_fact(now, fact, out);
         } else {
             self.retiring_fact(now, generation, &fact, out);
         }
@@ -30,14 +32,16 @@ impl Lifecycle {
         match (fact, &mut run.phase) {
             (Fact::Spawned { pid }, _) => run.pid = Some(pid),
             (Fact::NotSpawned { reason, passing }, _) => self.not_spawned(now, reason, passing),
-            (Fact::Exited(exit), _) => self.exited(now, exit),
+            (Fact::Exited(exit), _) => self.exited(now, exit, out),
             (Fact::Described(declared), phase @ Phase::Describing { .. }) => {
                 *phase = Phase::Parked;
                 self.declared = Some(declared);
                 self.described = false;
             }
             (Fact::Described(declared), Phase::Parked | Phase::Initialising { .. } | Phase::Ready { .. }) => {
-                self.declared = Some(declared)
+                self.declared = Some(declared);
+                // A spare would declare what this one did at first.
+                self.withdraw_spare(now, StopReason::Reload, out);
             }
             (Fact::DescribeRefused { reason }, Phase::Describing { .. })
             | (Fact::InitRefused { reason }, Phase::Initialising { .. }) => {
@@ -88,6 +92,7 @@ impl Lifecycle {
         }
         self.tick_reconfiguring(now, out);
         self.tick_candidate(now, out);
+        self.tick_spare(now, out);
         self.tick_retiring(now, out);
         match &mut self.hold {
             Hold::Backoff { until, .. } if *until <= now => self.hold = Hold::Nothing,
@@ -108,7 +113,8 @@ impl Lifecycle {
         };
         let run = self.run.as_ref().and_then(Run::deadline);
         let retiring = self.retiring.iter().filter_map(|retiring| retiring.run.deadline()).min();
-        [run, change, retiring, self.next_try(), self.reset_at()].into_iter().flatten().min()
+        let others = [change, self.spare_deadline(), retiring];
+        others.into_iter().chain([run, self.next_try(), self.reset_at()]).flatten().min()
     }
 
     /// When it is tried again, if that is settled.
@@ -135,7 +141,7 @@ impl Lifecycle {
         let Some(run) = &mut self.run else { return };
         let failure = Failure { reason, ready_for: run.ready_for(now) };
         run.kill(&self.name, now, &self.spec.clocks, Some(failure.clone()), out);
-        if !self.succeed(now, &failure) {
+        if !self.take_over(now, &failure, out) && !self.succeed(now, &failure) {
             self.end_change_by_failure(&failure);
         }
     }
@@ -157,12 +163,13 @@ impl Lifecycle {
         }
     }
 
-    fn exited(&mut self, now: Instant, exit: Exit) {
+    fn exited(&mut self, now: Instant, exit: Exit, out: &mut Vec<Action>) {
         let Some(run) = &self.run else { return };
         self.last_exit = Some((run.generation, exit));
-        let failure = Failure { reason: exit.to_string(), ready_for: run.ready_for(now) };
+        let failure = Failure { reason: run.ended_with(exit), ready_for: run.ready_for(now) };
         self.note_stop(now);
-        if self.succeed(now, &failure) {
+        let permanent = exit == Exit::Code(EXIT_PERMANENT) && self.spec.restart.mode != RestartMode::Always;
+        if (!permanent && self.take_over(now, &failure, out)) || self.succeed(now, &failure) {
             return;
         }
         self.end_change_by_failure(&failure);
@@ -174,7 +181,7 @@ impl Lifecycle {
                 }
             }
             Phase::Describing { .. } | Phase::Parked | Phase::Initialising { .. } | Phase::Ready { .. } => {
-                if exit == Exit::Code(EXIT_PERMANENT) && self.spec.restart.mode != RestartMode::Always {
+                if permanent {
                     let reason = format!("exited with {EXIT_PERMANENT}: permanent");
                     self.hold = Hold::Failed { reason, probe: Probe::Never };
                 } else {

@@ -8,6 +8,7 @@ use plugd_protocol::control::{PluginState, RestartRequired};
 
 use super::lifecycle::{Block, Hold, Lifecycle, Wants};
 use super::run::{Phase, Run};
+use super::spare::SpareView;
 use super::{Exit, Generation, StopOutcome, StopReason};
 
 /// How a plugin is, as of the last step.
@@ -49,6 +50,8 @@ pub struct View {
     pub settled_stop: bool,
     /// The run that is to take over from the one that serves.
     pub replacing: Option<Generation>,
+    /// The run that would take its place if it failed, where there is to be one.
+    pub spare: Option<SpareView>,
     /// What of its configuration its runs do not use yet, and why.
     pub restart_required: Option<RestartRequired>,
     /// Whether no run is on its way to take over and no reload in place is under way.
@@ -189,6 +192,7 @@ impl Lifecycle {
             settled_start: !matches!(state, PluginState::Starting | PluginState::Stopping),
             settled_stop: !self.is_live(),
             replacing: self.candidate().map(|candidate| candidate.run.generation),
+            spare: self.spare_view(),
             restart_required: self.restart_required(),
             settled_change: !self.is_changing(),
             settled_describe: self.declared.is_some()

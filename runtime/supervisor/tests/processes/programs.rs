@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 
-use plugd_supervisor::driver::{Hosting, Launch, not_launched};
+use plugd_supervisor::driver::{Hosting, Launch, Pipes, Stdio, not_launched};
 use serde_json::Value;
 
 use crate::Check;
@@ -19,6 +19,7 @@ pub(crate) const CHECKS: &[Check] = &[
     ("what_cannot_be_executed_is_explained", what_cannot_be_executed_is_explained),
     ("no_shell_runs_what_is_no_program", no_shell_runs_what_is_no_program),
     ("the_exit_status_is_the_plugins_own", the_exit_status_is_the_plugins_own),
+    ("sockets_end_and_fill_up_as_pipes_do", sockets_end_and_fill_up_as_pipes_do),
 ];
 
 fn a_program_gets_its_arguments_folder_and_environment() {
@@ -116,6 +117,37 @@ fn the_exit_status_is_the_plugins_own() {
             process.ended().await;
             let ended = process.reap().unwrap();
             assert_eq!((ended.status.code(), ended.status.signal(), ended.oom), (code, signal, false));
+            process.bury().await;
+        }
+    });
+}
+
+/// More than either holds, both ways, and the end of one way before that of the other.
+fn sockets_end_and_fill_up_as_pipes_do() {
+    use tokio::io::AsyncReadExt;
+    on_runtime(async {
+        let spawner = spawner(Hosting::default());
+        for stdio in [Stdio::Socketpair, Stdio::Pipes, Stdio::Socketpair, Stdio::Socketpair] {
+            let launch = Launch { stdio, ..script("cat; echo it is over") };
+            let (mut process, pipes) = spawner.spawn(&launch, &run_mark(1)).await.unwrap();
+            let Pipes { mut stdin, mut stdout, .. } = pipes;
+            let sent = vec![b'x'; 3 << 20];
+            let send = async {
+                let mut left = sent.as_slice();
+                while !left.is_empty() {
+                    let count = stdin.write(left).await.unwrap();
+                    left = &left[count..];
+                }
+                // What it wrote is still read.
+                drop(stdin);
+            };
+            let mut came = Vec::new();
+            let (read, ()) = tokio::join!(stdout.read_to_end(&mut came), send);
+            read.unwrap();
+            assert!(came.starts_with(&sent), "{stdio:?}");
+            assert_eq!(&came[sent.len()..], b"it is over\n", "{stdio:?}");
+            process.ended().await;
+            assert!(process.reap().unwrap().status.success());
             process.bury().await;
         }
     });

@@ -44,6 +44,7 @@ pub(crate) fn launch(program: &str, args: &[&str]) -> Launch {
         rlimits: Rlimits::default(),
         cgroup: CgroupLimits::default(),
         sandbox: Sandbox::None,
+        stdio: plugd_supervisor::driver::Stdio::Pipes,
         build: Vec::new(),
     }
 }

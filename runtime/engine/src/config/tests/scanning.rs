@@ -28,6 +28,7 @@ fn a_scan_takes_up_plugins_and_says_what_it_passed_over() {
             ("plugins/mailbox/plugin.toml", plugin_toml),
             ("plugins/greet.py!", ""),
             ("plugins/notes.txt", ""),
+            ("plugins/later.sh", "#!/bin/sh\n"),
             ("plugins/empty/readme", ""),
             ("plugins/_draft/plugin.toml", "nonsense"),
             ("plugins/.hidden!", ""),
@@ -60,25 +61,49 @@ fn a_scan_takes_up_plugins_and_says_what_it_passed_over() {
             "_draft: names that begin with _ or . are passed over",
             "empty: the folder has no plugin.toml",
             "greet.py~: it looks like a backup copy",
+            "later.sh: it is not executable: chmod +x makes it a plugin",
             "my tool: \"my tool\" is not a plugin name: expected 1 to 64 letters, digits, '_' or '-', beginning with a letter or digit",
-            "notes.txt: it is not executable: chmod +x makes it a plugin",
+            "notes.txt: it is no program",
         ]
     );
 }
 
 #[test]
-fn a_name_offered_twice_is_an_error_in_whatever_order() {
+fn of_a_name_offered_twice_none_is_taken_up_in_whatever_order_and_what_is_configured_stays() {
     let root = tempfile::tempdir().expect("a folder");
     let plugin_toml = "command = [\"./run\"]\n";
-    folder(root.path(), &[("a/mailbox/plugin.toml", plugin_toml), ("b/mailbox.sh!", "")]);
-    let error = |text: &str| scanned(root.path(), text).expect_err("twice").to_string();
-    let forwards = error("[scan]\ndirs = [\"a\", \"b\"]\n");
-    assert_eq!(forwards, error("[scan]\ndirs = [\"b\", \"a\"]\n"));
-    assert!(forwards.contains("the plugin mailbox is there 2 times: "), "{forwards}");
-    assert!(forwards.contains("/a/mailbox and ") && forwards.contains("/b/mailbox.sh: rename"), "{forwards}");
-    let with_file = error("[scan]\ndirs = [\"a\"]\n[plugins.mailbox]\ncommand = [\"w\"]\n");
-    assert!(with_file.contains("line 3: the plugin mailbox is there 2 times"), "{with_file}");
-    assert!(with_file.contains("plugd.toml: rename or remove all but one"), "{with_file}");
+    folder(
+        root.path(),
+        &[("a/mailbox/plugin.toml", plugin_toml), ("b/mailbox.sh!", ""), ("a/other.sh!", "")],
+    );
+    let told = |text: &str| {
+        let config = scanned(root.path(), text).expect("the others run");
+        let names: Vec<String> = config.plugins.keys().map(ToString::to_string).collect();
+        let broken = config.broken.iter().flat_map(|broken| &broken.problems).map(ToString::to_string);
+        (names.join(" "), broken.collect::<Vec<_>>().join("\n"))
+    };
+    let forwards = told("[scan]\ndirs = [\"a\", \"b\"]\n");
+    assert_eq!(forwards, told("[scan]\ndirs = [\"b\", \"a\"]\n"));
+    let (names, problem) = forwards;
+    assert_eq!(names, "other");
+    assert!(problem.contains("the plugin mailbox is there 2 times: "), "{problem}");
+    assert!(problem.contains("/a/mailbox and ") && problem.contains("/b/mailbox.sh: rename"), "{problem}");
+    let (names, problem) = told("[scan]\ndirs = [\"a\"]\n[plugins.mailbox]\ncommand = [\"w\"]\n");
+    assert_eq!(names, "mailbox other");
+    assert!(problem.contains("line 3: the plugin mailbox is there 2 times"), "{problem}");
+    assert!(problem.contains("plugd.toml: rename or remove all but one; until then the one of"), "{problem}");
+}
+
+#[test]
+fn a_table_for_a_scanned_file_that_is_passed_over_keeps_nothing_else_from_running() {
+    let root = tempfile::tempdir().expect("a folder");
+    folder(root.path(), &[("p/later.sh", "#!/bin/sh\n"), ("p/right.sh!", "")]);
+    let config =
+        scanned(root.path(), "[scan]\ndirs = [\"p\"]\n[plugins.later]\npriority = 1\n").expect("it runs");
+    assert_eq!(config.plugins.keys().map(PluginName::as_str).collect::<Vec<_>>(), ["right"]);
+    let problem = config.broken[0].problems[0].to_string();
+    assert!(problem.contains("line 3: plugins.later.command is missing, and "), "{problem}");
+    assert!(problem.contains("/p/later.sh was passed over: it is not executable"), "{problem}");
 }
 
 #[test]

@@ -187,6 +187,24 @@ fn exit_status_125_is_permanent() {
 }
 
 #[test]
+fn a_program_that_ends_well_before_it_is_described_is_asked_whether_it_serves() {
+    let why =
+        "exit status 0 before it answered describe: does it call serve(), or run a loop that reads stdin?";
+    check(
+        "a",
+        &format!(
+            "want a | spawn a#1 a:starting
+        a exited 0 | a:backoff
+        ? a | backoff ({why}) waits started down
+        next | 0.25s: spawn a#2 a:starting
+        a described | init a#2
+        a exited 0 | a:backoff
+        ? a | backoff (exit status 0) waits started down"
+        ),
+    );
+}
+
+#[test]
 fn never_means_that_one_failure_is_enough() {
     check(
         "a eager mode=never",

@@ -36,6 +36,8 @@ pub(super) struct Invariants {
     /// How often a candidate took over, and how often configurations were taken up in place.
     pub(super) switched: usize,
     pub(super) reconfigured: usize,
+    /// How often a spare took over.
+    pub(super) taken_over: usize,
     /// How many runs of each plugin were sent `init`.
     inits: BTreeMap<PluginName, u64>,
     /// When leaving began, how many levels there were, and whether it was asked for twice.
@@ -163,6 +165,14 @@ impl Invariants {
                     let ready_for = world.alive[&(plugin.clone(), *from)].ready_since.map(|at| now - at);
                     self.forget_failures(plugin, ready_for);
                 }
+                Action::TakeOver { plugin, from, to } => {
+                    self.taken_over += 1;
+                    self.judge_take_over(now, machine, world, plugin, (*from, *to));
+                }
+                Action::SpareReady(plugin, run) => {
+                    let process = &world.alive[&(plugin.clone(), *run)];
+                    assert!(process.serves() && machine.view(plugin).unwrap().accepts_calls);
+                }
                 Action::Reconfigure(plugin, run, revision) => {
                     self.reconfigured += 1;
                     assert_eq!(self.specs[plugin].revision, *revision);
@@ -193,6 +203,7 @@ impl Invariants {
                     judge_stop_order(machine, world, &(plugin.clone(), *run));
                 }
                 Action::Explained(_)
+                | Action::SpareFailed(..)
                 | Action::Drain(..)
                 | Action::AskToLeave(..)
                 | Action::CloseStdin(..)
@@ -301,6 +312,25 @@ impl Invariants {
         assert!(recent <= policy.max as usize, "{plugin} was restarted {recent} times in one window");
     }
 
+    /// A spare takes over from a run that has failed, as often as it might have been started again.
+    fn judge_take_over(
+        &mut self,
+        now: Instant,
+        machine: &Supervisor,
+        world: &World,
+        plugin: &PluginName,
+        (from, to): (Generation, Generation),
+    ) {
+        let process = &world.alive[&(plugin.clone(), to)];
+        assert!(process.serves(), "{plugin}: {to:?} took over and is not ready");
+        let failed = world.alive.get(&(plugin.clone(), from)).is_none_or(|it| it.ending_since.is_none());
+        assert!(failed && self.told_of == Some((plugin.clone(), from)), "{plugin}: {from:?} did not fail");
+        assert!(is_spare(&self.before[plugin], to) && self.before[plugin].spare.as_ref().unwrap().ready);
+        assert_eq!(machine.view(plugin).map(|view| view.generation), Some(to));
+        self.failures.entry(plugin.clone()).or_default().latest = Some(now);
+        self.judge_restart(now, plugin);
+    }
+
     /// A run that was ready for long enough makes the failures before it forgotten.
     fn forget_failures(&mut self, plugin: &PluginName, ready_for: Option<Duration>) {
         let reset_after = self.specs.get(plugin).map_or(Duration::MAX, |spec| spec.restart.reset_after);
@@ -325,7 +355,11 @@ impl Invariants {
         assert!(!first || configured, "{plugin} got {revision:?}, which it never had");
         assert!(machine.plugin(plugin).unwrap().revisions().any(|known| known == revision));
         let view = machine.view(plugin).unwrap();
-        if view.replacing == Some(generation) {
+        if is_spare(&view, generation) {
+            let own = &machine.plugin(plugin).unwrap().applied.facets;
+            assert_eq!(own, &self.facets[&(plugin.clone(), revision)], "a spare is made as the run is");
+            assert!(view.accepts_calls, "a spare where nothing serves");
+        } else if view.replacing == Some(generation) {
             assert_eq!(self.specs[plugin].revision, revision, "a candidate is made from what is configured");
         } else {
             assert_eq!(view.generation, generation);
@@ -406,12 +440,15 @@ fn will_come(machine: &Supervisor, plugin: &PluginName) -> bool {
 fn judge_view(now: Instant, plugin: &PluginName, view: &View, world: &World) {
     let waited_for = world.of(plugin).any(|(_, process)| !process.abandoned);
     assert_eq!(view.settled_stop, !waited_for, "{plugin}: the machine does not know who is alive");
-    let serving: Vec<Generation> =
-        world.of(plugin).filter(|(_, process)| process.serves()).map(|(run, _)| run).collect();
+    let serving: Vec<Generation> = world
+        .of(plugin)
+        .filter(|(run, process)| process.serves() && !is_spare(view, *run))
+        .map(|(run, _)| run)
+        .collect();
     let expected: &[Generation] = if view.accepts_calls { &[view.generation] } else { &[] };
     assert_eq!(serving, expected, "{plugin}: who takes calls? {view:?}");
     for (run, process) in world.of(plugin) {
-        let known = run == view.generation || view.replacing == Some(run);
+        let known = run == view.generation || view.replacing == Some(run) || is_spare(view, run);
         assert!(known || process.ending_since.is_some(), "{plugin}#{run:?} is beside the others: {view:?}");
         let overdue = process.ending_since.is_some_and(|since| now > since + GRACES);
         assert!(!overdue || process.abandoned, "{plugin} lives on: {process:?}");
@@ -421,10 +458,22 @@ fn judge_view(now: Instant, plugin: &PluginName, view: &View, world: &World) {
         assert!(process.ending_since.is_none() && process.ready_since.is_none());
         assert!(view.accepts_calls && !view.settled_change, "a candidate where nothing serves");
     }
+    if let Some(spare) = &view.spare {
+        assert!(view.accepts_calls, "a spare where nothing serves");
+        let process = spare.generation.map(|run| &world.alive[&(plugin.clone(), run)]);
+        let ready = process.is_some_and(Process::serves);
+        assert_eq!(spare.ready, ready, "{plugin}: {spare:?}");
+    }
     let ending = world.of(plugin).filter(|(_, process)| process.ending_since.is_some()).count();
-    assert!(ending <= 3, "{plugin} has {ending} processes on their way out");
+    // The run, one that it took over from, a candidate and a spare that came to nothing.
+    assert!(ending <= 4, "{plugin} has {ending} processes on their way out");
     assert!(!(view.waits && view.accepts_calls));
     assert!(view.settled_change || view.restart_required.is_none());
+}
+
+/// Whether a run is the spare.
+fn is_spare(view: &View, run: Generation) -> bool {
+    view.spare.as_ref().is_some_and(|spare| spare.generation == Some(run))
 }
 
 /// Calls go from a run that serves to one that has just become ready.

@@ -11,6 +11,7 @@ mod reloads;
 mod replacing;
 mod script;
 mod simulation;
+mod spares;
 mod together;
 mod world;
 

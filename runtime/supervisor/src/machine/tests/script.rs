@@ -133,6 +133,7 @@ fn spec(text: &str) -> Spec {
             ("eager", _) => spec.eager = true,
             ("describe", _) => spec.describe = true,
             ("lingers", _) => spec.lingers = true,
+            ("spare", _) => spec.spare = true,
             ("disabled", _) => spec.enabled = false,
             ("prio", value) => spec.priority = Some(value.parse().unwrap()),
             ("max", value) => spec.restart.max = value.parse().unwrap(),
@@ -166,6 +167,7 @@ pub(super) fn plain_spec(plugin: &str) -> Spec {
         eager: false,
         describe: false,
         lingers: false,
+        spare: false,
         priority: None,
         requires: BTreeMap::new(),
         declared: None,
@@ -222,6 +224,9 @@ fn action(action: &Action) -> String {
             format!("reconfigure {plugin}#{}{}", run.0, at(*revision))
         }
         Action::Switch { plugin, from, to } => format!("switch {plugin}#{}>{plugin}#{}", from.0, to.0),
+        Action::TakeOver { plugin, from, to } => format!("takeover {plugin}#{}>{plugin}#{}", from.0, to.0),
+        Action::SpareFailed(plugin, run, _) => format!("unspared {plugin}#{}", run.0),
+        Action::SpareReady(plugin, run) => format!("spare {plugin}#{}", run.0),
         Action::Init(plugin, run) => format!("init {plugin}#{}", run.0),
         Action::Drain(plugin, run) => format!("drain {plugin}#{}", run.0),
         Action::AskToLeave(plugin, run, reason, grace) => {
@@ -277,6 +282,13 @@ fn describe(view: &View) -> String {
     }
     if let Some(generation) = view.replacing {
         text.push_str(&format!(" replacing by #{}", generation.0));
+    }
+    if let Some(spare) = &view.spare {
+        let run = spare.generation.map_or_else(|| "none".to_owned(), |run| format!("#{}", run.0));
+        text.push_str(&format!(" spare {run}{}", if spare.ready { " ready" } else { "" }));
+        if let Some(failure) = &spare.failure {
+            text.push_str(&format!(" ({failure})"));
+        }
     }
     if !view.settled_change {
         text.push_str(" changing");

@@ -99,6 +99,7 @@ impl Simulation {
         let dice = &mut self.world.dice;
         spec.eager = dice.chance(40);
         spec.lingers = dice.chance(20);
+        spec.spare = dice.chance(30);
         spec.describe = dice.chance(30);
         spec.enabled = dice.chance(95);
         spec.priority = dice.chance(30).then(|| i32::try_from(dice.below(9)).unwrap());
@@ -294,7 +295,7 @@ impl Simulation {
 
 /// Lives through many worlds; a failure names the seed of the world it happened in.
 fn worlds(first: u64, scenario: impl Fn(&mut Simulation)) {
-    let (mut steps, mut answered, mut changed) = (0, 0, (0, 0));
+    let (mut steps, mut answered, mut changed) = (0, 0, (0, 0, 0));
     let count = std::env::var("PLUGD_WORLDS").map_or(WORLDS, |count| count.parse().unwrap());
     for seed in first..first + count {
         let tale = Tale::default();
@@ -309,12 +310,14 @@ fn worlds(first: u64, scenario: impl Fn(&mut Simulation)) {
         };
         steps += taken;
         answered += seen.answered;
-        changed = (changed.0 + seen.switched, changed.1 + seen.reconfigured);
+        changed.0 += seen.switched;
+        changed.1 += seen.reconfigured;
+        changed.2 += seen.taken_over;
     }
     let enough = usize::try_from(count).unwrap();
     let quiet = format!("the worlds are too quiet: {steps} {answered} {changed:?}");
     assert!(steps > 10 * enough && answered > enough, "{quiet}");
-    assert!(changed.0 > enough / 10 && changed.1 > enough / 20, "{quiet}");
+    assert!(changed.0 > enough / 10 && changed.1 > enough / 20 && changed.2 > enough / 40, "{quiet}");
 }
 
 #[test]

@@ -205,7 +205,13 @@ impl World {
             }
             // Its runs are counted from 1 again, and its processes said the last they had to say.
             Action::Forget(plugin) => self.to_come.retain(|_, ((of, _), _)| of != plugin),
-            Action::Switch { .. } | Action::Entered(..) | Action::Explained(_) | Action::Leave => {}
+            Action::Switch { .. }
+            | Action::TakeOver { .. }
+            | Action::SpareReady(..)
+            | Action::SpareFailed(..)
+            | Action::Entered(..)
+            | Action::Explained(_)
+            | Action::Leave => {}
         }
     }
 
