@@ -175,8 +175,10 @@ fn examples_within_objects_and_lists_are_found() {
     assert_eq!(told.report["plugins"][0]["operations"][0]["tried"]["arguments"], expected, "{}", told.text);
     assert_eq!(scenario(&told.report, "answers_calls")["note"], "1 called");
     // Who names one wants it called.
-    let told = verdict(&sandbox, &[LIB, "--call=lib.shut", only]);
-    assert_eq!((told.code, tried(&told.report, 1).0), (0, &json!("skipped")), "{}", told.text);
+    let told = sandbox.plugd(&["check", LIB, "--call=lib.shut", only]).expect(4).stderr;
+    assert!(told.contains("there is no plugin \"lib\""), "it is called by its file: {told}");
+    let told = verdict(&sandbox, &[LIB, "--call=main.shut", only]);
+    assert_eq!((told.code, tried(&told.report, 1).0), (0, &json!("warned")), "{}", told.text);
     let told = verdict(&sandbox, &[LIB, "--call=shut", only]);
     assert_eq!((told.code, tried(&told.report, 1).0), (0, &json!("warned")), "{}", told.text);
     assert!(
