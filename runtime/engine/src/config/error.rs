@@ -54,9 +54,10 @@ impl ConfigError {
                 break;
             }
             told.push_str(if index > 0 { "\n" } else { "" });
-            told.push_str(&line);
+            // The first one is told whatever its length.
+            told.push_str(&clip(line, TOLD_MAX));
         }
-        clip(told, TOLD_MAX)
+        told
     }
 }
 
