@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use plugd_bench::beside::beside;
+
 /// The programs, all built into one folder.
 pub(crate) struct Programs {
     pub(crate) raw_echo: PathBuf,
@@ -18,17 +20,7 @@ impl Programs {
     /// # Errors
     /// Names the first that is missing and how to build it.
     pub(crate) fn find() -> io::Result<Programs> {
-        let this = std::env::current_exe()?;
-        let beside = |name: &str| {
-            let path = this.with_file_name(name);
-            if path.is_file() {
-                return Ok(path);
-            }
-            Err(io::Error::other(format!(
-                "{} is not built: run `make bench` or `make bench-quick`, which build it first",
-                path.display()
-            )))
-        };
+        let beside = |name| beside(name, "bench");
         Ok(Programs {
             raw_echo: beside("raw_echo")?,
             echo_plugin: beside("echo_plugin")?,
