@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /** @file calculator: works out an expression. A configuration, and failures that say where and what to do. */
 
+// In `vendor`, by a link; take it along by `cp -RL`.
 import { plugin, PluginError, Reply } from '#plugd-sdk';
 
 const HINT = 'write numbers, + - * / ^ and parentheses, such as 2 * (3 + 4)';

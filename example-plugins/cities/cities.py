@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from plugd_sdk import Error, Param, Reply, operation, serve
+from plugd_sdk import Error, Param, Reply, operation, serve  # a link here; take it along by `cp -RL`
 
 __version__ = "1.0.0"
 

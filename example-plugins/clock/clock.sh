@@ -21,8 +21,8 @@ manifest='{"protocol":1,"name":"clock","version":"1.0.0","description":"Tells th
 if [ -t 0 ]; then
     printf '%s\n' 'clock, a plugd plugin: get_current_time tells the time of this machine.' \
         'plugd starts it; to try it by hand:' \
-        "  echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"describe\"}' | sh clock.sh"
-    exit 0
+        "  echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"describe\"}' | sh clock.sh" >&2
+    exit 2
 fi
 
 # The id and the method stand before the params, and before them only members that hold a string.

@@ -20,7 +20,8 @@ answer() { printf '{"jsonrpc":"2.0","id":%s,"%s":%s}\n' "$id" "$1" "$2"; }
 refuse() { answer error "{\"code\":-32601,\"message\":\"hello does not know that $1\"}"; }
 
 while IFS= read -r line; do
-    id=$(request '.id // empty')
+    id=${line#'{"jsonrpc":"2.0","id":'} # where plugd writes it, as text: jq before 1.7 rounds long numbers
+    [ "$id" = "$line" ] && id=$(request '.id // empty') || id=${id%%,\"method\":*}
     [ -n "$id" ] || continue # a notification: nobody waits for an answer
     case $(request .method) in
     '"describe"') answer result "$(printf %s "$manifest" | tr -d '\n')" ;;

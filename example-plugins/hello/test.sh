@@ -14,5 +14,8 @@ call() { printf '{"jsonrpc":"2.0","id":7,"method":"call","params":{"operation":"
 says "$(call say_hello '"Ada"')" '{"jsonrpc":"2.0","id":7,"result":{"data":"Hello, Ada!"}}'
 says "$(call say_hello '"$(ls) `ls` \"; ls #\\n🙂"')" '{"jsonrpc":"2.0","id":7,"result":{"data":"Hello, $(ls) `ls` \"; ls #\\n🙂!"}}'
 says "$(call shout '"Ada"')" '{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"hello does not know that operation"}}'
+says '{"jsonrpc":"2.0","id":18446744073709551615,"method":"init"}' '{"jsonrpc":"2.0","id":18446744073709551615,"result":{}}'
+says '{"jsonrpc":"2.0","id":"a,\"b","method":"init"}' '{"jsonrpc":"2.0","id":"a,\"b","result":{}}'
+says '{"method": "init", "params": {"id": 2}, "id": 1, "jsonrpc": "2.0"}' '{"jsonrpc":"2.0","id":1,"result":{}}'
 says '{"jsonrpc":"2.0","method":"cancel","params":{"call_id":"1"}}' ''
 echo "all is well"

@@ -5,6 +5,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 
+// In `vendor`, by a link; take it along by `cp -RL`.
 import { plugin, PluginError, Reply } from '#plugd-sdk';
 
 /** Opens the outbox: a folder with a file for each mail, from which another program would carry them away. */

@@ -44,10 +44,11 @@ func (c *call) perform(out *frame) (failure *Error) {
 	ended := false
 	defer func() {
 		if !ended {
-			if value := recover(); value != nil {
+			value := recover()
+			if value != nil {
 				c.complain(fmt.Sprint("panicked: ", value), debug.Stack())
 			}
-			failure = fault(c.operation.name, "panicked")
+			failure = panicked(c.operation.name, value)
 		}
 	}()
 	failure = c.attempt(out)
@@ -62,11 +63,15 @@ func (c *call) attempt(out *frame) *Error {
 	}
 	answer, err := c.operation.run(&c.Context, c.arguments)
 	if err != nil {
-		return failureOf(err, c.over())
+		failure, bad := failureOf(err, c.over())
+		if bad != nil {
+			c.complain(fmt.Sprintf("returned an error of a wrong name: %v", bad), nil)
+		}
+		return failure
 	}
 	if err := out.result(c.id, answer); err != nil {
 		text := fmt.Sprintf("the result of %s is no JSON: %v", c.operation.name, err)
-		c.session.complain(fmt.Sprintf("\ncall %s: %s", c.told.CallID, text))
+		c.session.tellFault(text, c.told.CallID, c.TraceID())
 		return &Error{Message: onOneLine(text), code: codeHandlerFailed}
 	}
 	if out.tooLong() {
@@ -81,10 +86,9 @@ func (c *call) cancelCall(callID string) {
 	}
 }
 
-// complain tells stderr what a handler did instead of returning: the text may quote what is not for callers.
+// complain tells the log what a handler did that is a fault: the text may quote what is not for callers.
 func (c *call) complain(did string, stack []byte) {
-	// On a line of its own, whatever the handler printed last.
-	c.session.complain(fmt.Sprintf("\ncall %s of %s %s\n%s", c.told.CallID, c.operation.name, did, stack))
+	c.session.tellFault(fmt.Sprintf("%s %s\n%s", c.operation.name, did, stack), c.told.CallID, c.TraceID())
 }
 
 // fault is what a caller is told of what no handler means to do.

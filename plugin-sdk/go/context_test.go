@@ -126,24 +126,30 @@ func TestAnErrorGoesThroughTheWireWhole(t *testing.T) {
 }
 
 func TestANameThatIsNoneIsRefusedWhereItIsGiven(t *testing.T) {
+	const caller = `it is not there; a fault in the plugin: "NotThere" is not a failure's name`
 	const told = `"NotThere" is not a failure's name: expected 1 to 64 of a-z, 0-9 and '_'; did you mean "not_there"?`
 	func() {
 		defer func() {
-			if value := recover(); value != told {
+			value := recover()
+			if fmt.Sprint(value) != told {
 				t.Errorf("it panicked with %v", value)
+			}
+			if failure := panicked("o", value); failure.Code() != codeHandlerFailed || failure.Message != caller {
+				t.Errorf("it is answered with %d %s", failure.Code(), failure.Message)
 			}
 		}()
 		_ = Errorf("NotThere", "it is not there")
 	}()
 	literal := fmt.Errorf("looking: %w", &Error{Name: "NotThere", Message: "it is not there"})
-	if failure := failureOf(literal, nil); failure.Code() != codeHandlerFailed || failure.Message != told {
+	failure, bad := failureOf(literal, nil)
+	if failure.Code() != codeHandlerFailed || failure.Message != "looking: "+caller || bad.Error() != told {
 		t.Errorf("it is answered with %d %s", failure.Code(), failure.Message)
 	}
 	var hosts Error
 	if err := json.Unmarshal([]byte(`{"code":3,"message":"m","data":{"name":"As It Came"}}`), &hosts); err != nil {
 		t.Fatal(err)
 	}
-	if failure := failureOf(&hosts, nil); failure.Name != "As It Came" {
+	if failure, _ := failureOf(&hosts, nil); failure.Name != "As It Came" {
 		t.Errorf("a host's name became %v", failure)
 	}
 }

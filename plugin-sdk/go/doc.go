@@ -65,7 +65,7 @@
 //
 // # What is taken care of
 //
-// A panic fails that call only, and is told on stderr with the call's id. Prints go to stderr, lines of the log
+// A panic fails that call only, and is told in the log, at error, with its stack. Prints go to stderr, lines of the log
 // package to the plugin's log, and child programs get an empty stdin, so that nothing disturbs the protocol.
 // A cancel, a ping or the host's end is noticed while a handler runs. The plugin leaves when its host does, a
 // quarter of a second later at most.

@@ -33,7 +33,8 @@ const messageMax = 2000
 //		Hint:    "tickets.list_open shows the tickets there are",
 //	}
 //
-// A name that is none, such as one with capitals, is a fault of the plugin, and fails the call as a panic does.
+// A name that is none, such as one with capitals, is a fault of the plugin: the caller gets the message and is
+// told so, and the log says what is wrong with it.
 //
 // It may be wrapped with fmt.Errorf and %w: the message is then the whole text, the rest stays. Callers,
 // models among them, read it: put no stack, password or file content into it.
@@ -55,12 +56,13 @@ type Error struct {
 
 // Errorf makes a named failure, with a message as of fmt.Errorf; %w wraps.
 //
-// It panics where the name is none: names are written down, not computed.
+// It panics where the name is none: names are written down, not computed. The caller gets the message all the
+// same.
 func Errorf(name, format string, args ...any) *Error {
-	if fault := nameFault(name); fault != "" {
-		panic(fault)
-	}
 	err := fmt.Errorf(format, args...)
+	if bad := checkName(name, err.Error()); bad != nil {
+		panic(bad)
+	}
 	return &Error{Name: name, Message: err.Error(), wraps: errors.Unwrap(err)}
 }
 
@@ -124,34 +126,56 @@ func noHost() *Error {
 	return &Error{Name: "no_host", Message: "there is no host to ask", Hint: "run it under plugd, or in a test with plugdtest"}
 }
 
-// failureOf turns what a handler returned into what is answered.
-func failureOf(err error, over error) *Error {
+// failureOf turns what a handler returned into what is answered. Where its name is none, it gives that as well.
+func failureOf(err error, over error) (*Error, *badName) {
 	if over != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
-		return cancelled()
+		return cancelled(), nil
 	}
 	text := err.Error()
 	var failure *Error
 	if !errors.As(err, &failure) {
-		return &Error{Message: text}
+		return &Error{Message: text}, nil
 	}
 	// What has a code came from the host, whose names are not for us to refuse.
-	if fault := nameFault(failure.Name); fault != "" && failure.code == 0 {
-		return &Error{Message: fault, code: codeHandlerFailed}
+	if bad := checkName(failure.Name, text); bad != nil && failure.code == 0 {
+		return bad.failure(), bad
 	}
 	if text == failure.Message {
-		return failure
+		return failure, nil
 	}
 	wrapped := *failure
 	wrapped.Message = text
-	return &wrapped
+	return &wrapped, nil
 }
 
-// nameFault says what is wrong with the name of a failure; empty where nothing is.
-func nameFault(name string) string {
+// badName is a failure under a name that is none.
+type badName struct{ name, message string }
+
+// checkName gives what is wrong with the name of a failure; nil where nothing is.
+func checkName(name, message string) *badName {
 	if name == "" || isOperationName(name) {
-		return ""
+		return nil
 	}
-	return fmt.Sprintf("%q is not a failure's name: %s", name, nameRule(name))
+	return &badName{name, message}
+}
+
+// Error says what is wrong, for the log.
+func (b *badName) Error() string {
+	return fmt.Sprintf("%q is not a failure's name: %s", b.name, nameRule(b.name))
+}
+
+// failure is what the caller is told: what the author wrote, and that the name is a fault.
+func (b *badName) failure() *Error {
+	text := fmt.Sprintf("%s; a fault in the plugin: %q is not a failure's name", b.message, b.name)
+	return &Error{Message: text, code: codeHandlerFailed}
+}
+
+// panicked is what is answered where code of the plugin's author panicked with a value.
+func panicked(what string, value any) *Error {
+	if bad, ok := value.(*badName); ok {
+		return bad.failure()
+	}
+	return fault(what, "panicked")
 }
 
 // errorObject is an error object of JSON-RPC.

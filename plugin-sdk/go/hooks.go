@@ -161,12 +161,16 @@ func (s *session) guard(what string, run func() error) (failure *Error) {
 	ended := false
 	defer func() {
 		if !ended {
-			s.complain(fmt.Sprintf("%s panicked: %v\n%s", what, recover(), debug.Stack()))
-			failure = fault(what, "panicked")
+			value := recover()
+			s.tellFault(fmt.Sprintf("%s panicked: %v\n%s", what, value, debug.Stack()), "", "")
+			failure = panicked(what, value)
 		}
 	}()
 	if err := run(); err != nil {
-		failure = failureOf(err, nil)
+		var bad *badName
+		if failure, bad = failureOf(err, nil); bad != nil {
+			s.tellFault(fmt.Sprintf("%s returned an error of a wrong name: %v", what, bad), "", "")
+		}
 	}
 	ended = true
 	return failure

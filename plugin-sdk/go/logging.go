@@ -26,6 +26,13 @@ var levelNames = [...]string{"trace", "debug", "info", "warn", "error"}
 // logMax is how many characters of one line of the log are sent.
 const logMax = 64 << 10
 
+const (
+	// faultMax is how much is told of a fault, in bytes.
+	faultMax = 32 << 10
+	// logEntryMax is about what the host keeps of one line of the log, in bytes: a longer stack takes several.
+	logEntryMax = 8000
+)
+
 // String gives the level's name in the protocol.
 func (l Level) String() string {
 	if l < LevelTrace || l > LevelError {
@@ -126,6 +133,30 @@ func (s *session) log(level Level, message, callID, traceID string) {
 	}
 	// Text alone: there is nothing in it that JSON could refuse.
 	_ = s.notify("log", logParams{level.String(), clip(message, logMax), callID, traceID})
+}
+
+// tellFault tells the log of a fault, in parts that the host shows whole; where there is no log, stderr.
+func (s *session) tellFault(text, callID, traceID string) {
+	text = strings.TrimRight(text, "\n")
+	if len(text) > faultMax {
+		text = text[:faultMax] + "…"
+	}
+	if !s.offers("log") {
+		s.complain(text)
+		return
+	}
+	for text != "" {
+		end := len(text)
+		if end > logEntryMax {
+			if end = strings.LastIndexByte(text[:logEntryMax], '\n'); end < 0 {
+				end = logEntryMax
+			}
+		}
+		if end > 0 {
+			s.log(LevelError, text[:end], callID, traceID)
+		}
+		text = strings.TrimPrefix(text[end:], "\n")
+	}
 }
 
 // wants says whether the host wants lines of this level.

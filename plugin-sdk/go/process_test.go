@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -28,19 +27,15 @@ func TestPrintsAndChildrenCannotTouchTheWire(t *testing.T) {
 	}
 }
 
-func TestWhatTheSDKSaysOfACallBeginsALine(t *testing.T) {
+func TestWhatTheSDKSaysBeginsALine(t *testing.T) {
 	plugin := start(t, "rough")
-	for id, operation := range []string{"print", "crash", "print", "goexit"} {
-		plugin.SendCall(id+1, operation, "{}")
-		plugin.Line()
-	}
+	plugin.SendCall(1, "print", "{}")
+	plugin.Line()
+	plugin.Send("no message")
 	plugin.HangUp()
 	plugin.Status()
-	for _, did := range []string{"crash panicked", "goexit ended its goroutine"} {
-		line := regexp.MustCompile(`without an end\ncall \S* ?of ` + did)
-		if !line.MatchString(plugin.Stderr()) {
-			t.Errorf("%q: stderr %q", did, plugin.Stderr())
-		}
+	if !strings.Contains(plugin.Stderr(), "without an end\nskipped a line from the host") {
+		t.Errorf("stderr %q", plugin.Stderr())
 	}
 }
 
@@ -144,27 +139,96 @@ func TestThePackageLogGoesToThePluginsLog(t *testing.T) {
 	plugin.Expect(`{"jsonrpc":"2.0","id":1,"result":{"data":null}}`)
 }
 
-func TestAPanicFailsItsCallAndIsToldOnStderr(t *testing.T) {
+// fault reads what the plugin logs of a fault, an entry at error of its call.
+func fault(t *testing.T, plugin *wiretest.Peer, callID string) string {
+	t.Helper()
+	var entry struct {
+		Method string
+		Params struct {
+			Level, Message string
+			CallID         string `json:"call_id"`
+		}
+	}
+	line := plugin.Line()
+	if err := json.Unmarshal([]byte(line), &entry); err != nil {
+		t.Fatal(err)
+	}
+	if entry.Method != "log" || entry.Params.Level != "error" || entry.Params.CallID != callID {
+		t.Errorf("no entry of a fault of %s: %s", callID, line)
+	}
+	return entry.Params.Message
+}
+
+func TestAFailureUnderABadNameIsToldWithItsMessage(t *testing.T) {
+	plugin := start(t, "rough")
+	for id, how := range []string{"misnamed", "literal"} {
+		plugin.SendCall(id+1, "give", fmt.Sprintf(`{"what":%q}`, how))
+		told := fault(t, plugin, fmt.Sprintf("c-%d", id+1))
+		rule := `"NotThere" is not a failure's name: expected 1 to 64 of a-z, 0-9 and '_'; did you mean "not_there"?`
+		if !strings.HasPrefix(told, "give ") || !strings.Contains(told, rule) {
+			t.Errorf("%s: the log has %s", how, told)
+		}
+		if how == "misnamed" && !strings.Contains(told, "rough_test.go:") {
+			t.Errorf("the place is not in %s", told)
+		}
+		plugin.Expect(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"error":{"code":2,
+			"message":"no ticket 9; a fault in the plugin: \"NotThere\" is not a failure's name"}}`, id+1))
+	}
+}
+
+func TestAPanicFailsItsCallAndIsToldInTheLog(t *testing.T) {
 	plugin := start(t, "rough")
 	plugin.SendCall(1, "crash", "{}")
+	told := fault(t, plugin, "c-1")
 	plugin.Expect(`{"jsonrpc":"2.0","id":1,"error":{"code":2,
 		"message":"crash failed unexpectedly: it panicked"}}`)
 	plugin.SendCall(2, "goexit", "{}")
+	told += fault(t, plugin, "c-2")
 	plugin.Expect(`{"jsonrpc":"2.0","id":2,"error":{"code":2,"message":"goexit failed unexpectedly: it ended its goroutine"}}`)
 	plugin.SendCall(3, "echo", `{"text":"alive"}`)
 	plugin.Expect(`{"jsonrpc":"2.0","id":3,"result":{"data":"alive"}}`)
 	plugin.HangUp()
 	plugin.Status()
-	stderr := plugin.Stderr()
-	for _, wanted := range []string{"call c-1 of crash panicked: runtime error: index out of range [5] with length 0", "rough_test.go:",
-		"call c-2 of goexit ended its goroutine"} {
-		if strings.Count(stderr, wanted) < 1 {
-			t.Errorf("%q is not in %s", wanted, stderr)
+	for _, wanted := range []string{"crash panicked: runtime error: index out of range [5] with length 0\n",
+		"rough_test.go:", "goexit ended its goroutine\n"} {
+		if !strings.Contains(told, wanted) {
+			t.Errorf("%q is not in %s", wanted, told)
 		}
 	}
-	if strings.Count(stderr, "call c-1 of crash") != 1 {
-		t.Errorf("told more than once: %s", stderr)
+	if plugin.Stderr() != "" {
+		t.Errorf("told on stderr, too: %s", plugin.Stderr())
 	}
+}
+
+func TestAHostWithoutALogReadsOfAFaultOnStderr(t *testing.T) {
+	plugin := start(t, "rough")
+	plugin.Send(`{"jsonrpc":"2.0","id":1,"method":"describe","params":{"protocol":{"versions":[1],"features":[]}}}`)
+	plugin.Line()
+	plugin.SendCall(2, "print", "{}")
+	plugin.Line()
+	plugin.SendCall(3, "crash", "{}")
+	plugin.Expect(`{"jsonrpc":"2.0","id":3,"error":{"code":2,"message":"crash failed unexpectedly: it panicked"}}`)
+	plugin.HangUp()
+	plugin.Status()
+	if !strings.Contains(plugin.Stderr(), "without an end\ncrash panicked: runtime error") {
+		t.Errorf("stderr %q", plugin.Stderr())
+	}
+}
+
+func TestALongFaultIsToldInPartsThatTheHostShowsWhole(t *testing.T) {
+	plugin := start(t, "rough")
+	plugin.SendCall(1, "give", `{"what":"long"}`)
+	var parts []string
+	for len(parts) == 0 || !strings.HasSuffix(parts[len(parts)-1], "…") {
+		parts = append(parts, fault(t, plugin, "c-1"))
+		if part := parts[len(parts)-1]; len(part) > 8<<10 || len(parts) > 10 {
+			t.Fatalf("part %d has %d bytes", len(parts), len(part))
+		}
+	}
+	if len(parts) < 4 || !strings.HasPrefix(parts[0], "give panicked: ") {
+		t.Errorf("%d parts: %.100s", len(parts), parts[0])
+	}
+	plugin.Expect(`{"jsonrpc":"2.0","id":1,"error":{"code":2,"message":"give failed unexpectedly: it panicked"}}`)
 }
 
 func TestWhatIsAskedOnTheCommandLine(t *testing.T) {

@@ -65,7 +65,7 @@ type numberArgs struct {
 }
 
 type giveArgs struct {
-	What string `json:"what" enum:"nan|cycle|function|nothing|list|map|wrapped|null"`
+	What string `json:"what" enum:"nan|cycle|function|nothing|list|map|wrapped|null|misnamed|literal|long"`
 }
 
 // give gives back what JSON has no form for, and what is nil.
@@ -83,6 +83,12 @@ func give(_ *plugd.Context, args giveArgs) (any, error) {
 	case "wrapped":
 		inner := &plugd.Error{Name: "no_ticket", Message: "no ticket", Hint: "look again", Retryable: true}
 		return nil, fmt.Errorf("looking it up: %w", inner)
+	case "misnamed":
+		return nil, plugd.Errorf("NotThere", "no ticket %d", 9)
+	case "literal":
+		return nil, &plugd.Error{Name: "NotThere", Message: "no ticket 9"}
+	case "long":
+		panic(strings.Repeat(strings.Repeat("a line ", 100)+"\n", 1000))
 	case "null":
 		return nil, fmt.Errorf("an odd one: %w", error((*plugd.Error)(nil)))
 	default:

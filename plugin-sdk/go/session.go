@@ -268,8 +268,8 @@ func (s *session) notify(method string, params any) error {
 
 // complain says on stderr what is for the author alone.
 func (s *session) complain(text string) {
-	// Where even stderr is gone, nobody is left to be told.
-	_, _ = fmt.Fprintln(s.stderr, text)
+	// On a line of its own, whatever was printed last. Where even stderr is gone, nobody is left to be told.
+	_, _ = fmt.Fprintf(s.stderr, "\n%s\n", text)
 }
 
 // offers says whether the host has a feature.

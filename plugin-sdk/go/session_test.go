@@ -138,6 +138,7 @@ func TestAResultThatIsNoJSONFailsItsCallAndIsNamed(t *testing.T) {
 		"nan": "NaN", "cycle": "cycle", "function": "func()",
 	} {
 		plugin.SendCall(1, "give", `{"what":"`+what+`"}`)
+		fault(t, plugin, "c-1")
 		line := plugin.Line()
 		if !strings.Contains(line, `"code":2`) || !strings.Contains(line, "the result of give is no JSON") ||
 			!strings.Contains(line, said) {
@@ -155,6 +156,7 @@ func TestAnErrorKeepsItsWords(t *testing.T) {
 	plugin.Expect(`{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"nothing\nto give"}}`)
 	// A nil that is no nil is a fault of the plugin.
 	plugin.SendCall(1, "give", `{"what":"null"}`)
+	fault(t, plugin, "c-1")
 	if line := plugin.Line(); !strings.Contains(line, `"code":2`) {
 		t.Errorf("got %s", line)
 	}

@@ -4,10 +4,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::name::{CallId, OperationId};
+use crate::name::{CallId, OperationId, PluginName};
 
 /// A message in an error is clipped to this many characters.
 pub const MESSAGE_MAX_CHARS: usize = 2_000;
+
+/// What stands for the plugin's name in the hints below.
+const NAME: &str = "NAME";
 
 /// What went wrong with a call; one shape for every plugin and every stage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -225,9 +228,9 @@ error_kinds! {
     /// The person who was asked said no.
     Declined = 3003, "declined", Interaction, retryable: false, hint: "nothing was run; call again only if somebody changed their mind";
     /// The plugin reported a failure of its own.
-    PluginError = 4001, "plugin_error", Plugin, retryable: false, hint: "the message is the plugin's own; `plugd logs` may say more";
+    PluginError = 4001, "plugin_error", Plugin, retryable: false, hint: "the message is the plugin's own; `plugd logs NAME` may say more";
     /// A handler in the plugin panicked or raised what it did not mean to.
-    HandlerFailed = 4002, "handler_failed", Plugin, retryable: false, hint: "a fault in the plugin: `plugd logs` has the stack";
+    HandlerFailed = 4002, "handler_failed", Plugin, retryable: false, hint: "a fault in the plugin: `plugd logs NAME` has the stack";
     /// The call did not end within its deadline.
     TimedOut = 5001, "timed_out", Time, retryable: true, hint: "allow more time with --timeout, or ask for less";
     /// The call waited for a free lane of the plugin for too long.
@@ -237,23 +240,23 @@ error_kinds! {
     /// The call's deadline passed before the plugin was up.
     StartTimedOut = 5004, "start_timed_out", Time, retryable: true, hint: "`plugd status` says what the plugin waits for";
     /// The plugin's process ended during the call.
-    PluginDied = 6001, "plugin_died", Process, retryable: true, hint: "`plugd logs` has its last words; where it is restarted, call again";
+    PluginDied = 6001, "plugin_died", Process, retryable: true, hint: "`plugd logs NAME` has its last words; where it is restarted, call again";
     /// The plugin's queue is full.
     Overloaded = 6002, "overloaded", Process, retryable: true, hint: "send fewer calls at once, or try again later";
     /// An operator stopped the plugin.
-    Stopped = 6003, "stopped", Process, retryable: false, hint: "`plugd start` brings it back";
+    Stopped = 6003, "stopped", Process, retryable: false, hint: "`plugd start NAME` brings it back";
     /// Something the plugin requires is not there.
     Blocked = 6004, "blocked", Process, retryable: true, hint: "mend what it waits for; it starts by itself then";
     /// The plugin is disabled.
-    Disabled = 6005, "disabled", Process, retryable: false, hint: "mend the reason given, then `plugd reload`";
+    Disabled = 6005, "disabled", Process, retryable: false, hint: "mend the reason given, then `plugd reload NAME`, or `plugd reload` where that was in plugd.toml";
     /// The plugin was given up.
-    Failed = 6006, "failed", Process, retryable: false, hint: "mend the reason given, then `plugd start`";
+    Failed = 6006, "failed", Process, retryable: false, hint: "mend the reason given, then `plugd start NAME`";
     /// The plugin kept failing to start for as long as the call could wait.
-    Unavailable = 6007, "unavailable", Process, retryable: true, hint: "`plugd logs` has its last words; mend what they say";
+    Unavailable = 6007, "unavailable", Process, retryable: true, hint: "`plugd logs NAME` has its last words; mend what they say";
     /// plugd is shutting down.
     ShuttingDown = 6008, "shutting_down", Process, retryable: true, hint: "call again once the daemon is back";
     /// The plugin was replaced, and the call did not end within `drain_timeout`.
-    Reloaded = 6009, "reloaded", Process, retryable: false, hint: "raise drain_timeout, or call again if that is safe";
+    Reloaded = 6009, "reloaded", Process, retryable: false, hint: "raise drain_timeout; call again if it is still wanted";
     /// The new run of a plugin failed; the old one serves on.
     NotReplaced = 6010, "not_replaced", Process, retryable: false, hint: "mend it, then `plugd reload NAME`";
     /// plugd ended while a call with a key, or in the background, was under way: whether it ran cannot be known.
@@ -273,7 +276,7 @@ error_kinds! {
     /// The plugin sent a frame above the limit.
     FrameTooLarge = 8002, "frame_too_large", Protocol, retryable: false, hint: "send less, page the result, or raise frame_limit";
     /// The plugin broke the protocol.
-    ProtocolViolation = 8003, "protocol_violation", Protocol, retryable: true, hint: "`plugd logs` shows what it wrote";
+    ProtocolViolation = 8003, "protocol_violation", Protocol, retryable: true, hint: "`plugd logs NAME` shows what it wrote";
     /// The plugin does not know an operation it declared.
     OperationNotImplemented = 8004, "operation_not_implemented", Protocol, retryable: false, hint: "the manifest and the plugin's code disagree";
     /// The plugin's data does not fit the output schema it declares.
@@ -316,6 +319,13 @@ impl CallError {
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> CallError {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same error with the plugin's name where the hint of its kind has a place for it.
+    #[must_use]
+    pub fn about(mut self, plugin: &PluginName) -> CallError {
+        self.hint = self.hint.map(|hint| hint.replace(NAME, plugin.as_str()));
         self
     }
 

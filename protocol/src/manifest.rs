@@ -375,7 +375,18 @@ fn operation(raw: &RawValue) -> Result<Operation, String> {
     let NameOnly { name } = read(raw.get())?;
     let name = name.ok_or("it has no \"name\"")?;
     OperationName::new(&name).map_err(|error: NameError| error.to_string())?;
-    read(raw.get())
+    read(raw.get()).map_err(|reason: String| match spelt_otherwise(raw, "input_schema") {
+        Some(written) => format!("{reason}: it has {written:?}, did you mean input_schema?"),
+        None => reason,
+    })
+}
+
+/// A member as another protocol spells it, where the one that is meant is missing.
+fn spelt_otherwise(raw: &RawValue, wanted: &str) -> Option<String> {
+    let members: BTreeMap<String, &RawValue> = serde_json::from_str(raw.get()).ok()?;
+    let folded = |name: &str| name.replace(['_', '-'], "").to_lowercase();
+    let mut alike = members.into_keys().filter(|name| folded(name) == folded(wanted));
+    alike.next().filter(|name| name != wanted)
 }
 
 /// Reads a declaration; what is wrong is said with the member it is about.
@@ -429,6 +440,9 @@ mod tests {
         assert!(reasons[0].contains("did you mean \"query_status\""), "{reasons:?}");
         assert!(reasons[1].contains("no \"name\""), "{reasons:?}");
         assert!(reasons[2].contains("input_schema"), "{reasons:?}");
+        let raw = RawValue::from_string(r#"{"name":"a","inputSchema":{}}"#.to_owned()).unwrap();
+        let reason = operation(&raw).unwrap_err();
+        assert!(reason.contains("\"inputSchema\", did you mean input_schema?"), "{reason}");
         assert_eq!(reasons[3], "good: declared twice");
     }
 

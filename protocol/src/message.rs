@@ -17,6 +17,7 @@ use crate::error::RpcError;
 use crate::plain::plain;
 
 mod front;
+mod glued;
 
 pub use front::{id_in_head, request_front};
 
@@ -80,6 +81,16 @@ pub enum NotAMessage {
     /// An object with a member of another form.
     #[error("not a JSON-RPC 2.0 message: {0}")]
     Member(String),
+    /// One, and something else on the same line.
+    #[error("not a JSON-RPC 2.0 message: {0}")]
+    Glued(&'static str),
+}
+
+impl NotAMessage {
+    /// Whether there is a message on the line, and something else.
+    pub fn is_glued(&self) -> bool {
+        matches!(self, NotAMessage::Glued(_))
+    }
 }
 
 impl From<serde_json::Error> for NotAMessage {
@@ -97,6 +108,11 @@ impl<'a> Message<'a> {
     /// # Errors
     /// [`NotAMessage`] for anything but a single JSON-RPC 2.0 object; batches are refused too.
     pub fn parse(line: &'a [u8]) -> Result<Message<'a>, NotAMessage> {
+        Message::of_object(line).map_err(|error| glued::beside(line).unwrap_or(error))
+    }
+
+    /// The same, where it is not asked why it is none.
+    fn of_object(line: &'a [u8]) -> Result<Message<'a>, NotAMessage> {
         if line.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
             return Err(NotAMessage::Shape("expected an object"));
         }

@@ -28,10 +28,10 @@ pub struct CallResult {
     pub next_actions: Vec<NextAction>,
     /// What a person must say before it can go on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pending: Option<Pending>,
+    pub pending: Option<Box<Pending>>,
     /// Which part of the data this is, where it is not the whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub page: Option<Page>,
+    pub page: Option<Box<Page>>,
     /// About the call itself.
     pub meta: Meta,
 }

@@ -19,8 +19,8 @@ Every call ends in one result. Where its `status` is `error` or `cancelled`, its
 | `code` | integer | the number below; its thousands are the class |
 | `name` | string | the number's name; for 4001 the plugin's own name for its failure, where it gives one |
 | `message` | string | what happened, for people; at most 2,000 characters |
-| `hint` | string, optional | what to do about it; where the place that failed knows better, not the text below |
-| `retryable` | boolean | whether the same call may succeed later |
+| `hint` | string, optional | what to do about it; where the place that failed knows better, not the text below, in which `NAME` is the plugin's |
+| `retryable` | boolean | whether the same call may succeed later, and does no harm: below for one that did not run. Of one that may have run it is `false`, unless the operation is declared `read_only` or `idempotent`; with 4xxx it is the plugin's own word |
 | `outcome` | string | `not_run`: the plugin never received the call. `unknown`: it did, and what it did cannot be known. `completed`: it answered |
 | `cause` | object, optional | the inner call that failed: `operation`, `call_id` and its `error`, of this same form |
 | `details` | list, optional | each problem with the arguments: `path` (JSON Pointer), `problem`, `expected`, and where known `got` and `suggestion` |

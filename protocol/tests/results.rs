@@ -133,12 +133,16 @@ fn a_result_names_the_inner_call_and_a_cancelled_one_says_so() {
     let cause = Cause {
         operation: OperationId::parse("weather.get_weather").expect("an identity"),
         call_id: CallId::new(INNER),
-        error: died.outcome(Outcome::Unknown),
+        error: died
+            .hint("`plugd logs` has its last words; where it is restarted, call again")
+            .outcome(Outcome::Unknown),
     };
     let error = CallError {
         retryable: true,
         cause: Some(Box::new(cause)),
-        ..CallError::new(ErrorKind::PluginError, "cannot say whether to travel").outcome(Outcome::Completed)
+        ..CallError::new(ErrorKind::PluginError, "cannot say whether to travel")
+            .hint("the message is the plugin's own; `plugd logs` may say more")
+            .outcome(Outcome::Completed)
     };
     let of_trip = Meta {
         operation: OperationId::parse("trip.recommend").ok(),
@@ -160,7 +164,7 @@ fn a_result_names_the_inner_call_and_a_cancelled_one_says_so() {
 fn a_result_that_waits_for_a_person_has_the_released_form() {
     let stopped = |status, kind, message: &str, pending| CallResult {
         status,
-        pending: Some(pending),
+        pending: Some(Box::new(pending)),
         ..failed(CallError::new(kind, message), Meta { generation: None, run_us: 0, ..meta() })
     };
     let question = Question {
@@ -197,7 +201,7 @@ fn a_page_a_job_and_an_earlier_answer_have_the_released_form() {
         status: Status::Ok,
         data: Some(raw(r#"{"total":5000,"orders":[{"id":1},{"id":2}]}"#)),
         summary: Some("5000 orders".to_owned()),
-        page: Some(Page {
+        page: Some(Box::new(Page {
             reference: CallId::new(OUTER),
             pointer: Some("/orders".to_owned()),
             unit: PageUnit::Items,
@@ -206,7 +210,7 @@ fn a_page_a_job_and_an_earlier_answer_have_the_released_form() {
             total: 5_000,
             next: Some(2),
             bytes: 91_000,
-        }),
+        })),
         error: None,
         ..failed(CallError::new(ErrorKind::Internal, ""), Meta { data_bytes: 91_000, ..meta() })
     };

@@ -234,7 +234,8 @@ fn an_answer_that_does_not_fit_is_asked_for_again() {
     let screen = sandbox.read("terminal/screen");
     assert!(screen.contains("[ask] it: expected") && !screen.contains("plugd answer"), "{screen}");
 
-    let steps = [("Who?: ", 0.0, "Ada\n"), ("How old? (integer) [7]: ", 0.0, "\n")];
+    // Enter alone is no text, and stands for a default.
+    let steps = [("Who?: ", 0.0, "\n"), ("Who?: ", 0.0, "Ada\n"), ("How old? (integer) [7]: ", 0.0, "\n")];
     let terminal = Terminal::run(&sandbox, &["--output", "data", "call", "ask.two"], &steps);
     assert_eq!(terminal.data(), json!({ "user": "Ada", "age": 7 }));
 }

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod confirming;
+mod doctor;
 mod documents;
 mod exit_codes;
 mod explaining;
@@ -14,4 +15,5 @@ mod profiles;
 mod record;
 mod results;
 mod second;
+mod typed;
 mod words;

@@ -125,6 +125,10 @@ fn check(lang: &str, source: &str, broken: (&str, &str), complaint: &str) {
     let came = dev.wait_for("← ok, ");
     assert!(came.contains(complaint) && came.contains("mend it and save"), "{came}");
     assert!(came.contains("Good day, Ada!\n"), "the run before goes on: {came}");
+    assert!(
+        came.contains("warning: what was saved last is not taken up, and the program of before"),
+        "{came}"
+    );
     edit(&sandbox, &source, broken.1, broken.0);
     dev.wait_for("greet runs (");
 

@@ -244,3 +244,17 @@ fn what_a_job_gave_can_be_read_though_nobody_waited_for_it() {
     assert_eq!(part["data"], 7, "{part:#}");
     daemon.stop();
 }
+
+#[test]
+fn a_wait_of_no_time_answers_at_once_with_how_it_is() {
+    let sandbox = reports();
+    let daemon = sandbox.serve();
+    let id = started(&sandbox, &[]);
+    let wait = || sandbox.plugd(&["--output", "json", "jobs", "wait", &id, "--timeout", "0s"]);
+    assert_eq!(wait().expect(5).json()["status"], "pending");
+    sandbox.write("plugins/reports/go", "");
+    sandbox.plugd(&["jobs", "wait", &id]).expect(0);
+    assert_eq!(wait().expect(0).json()["data"]["pages"], 3);
+    daemon.stop();
+    assert_eq!(wait().expect(0).json()["data"]["pages"], 3, "also of what is kept");
+}

@@ -11,6 +11,8 @@ mod cli;
 mod conformance;
 mod daemon;
 mod dev;
+mod engine_errors;
+mod engine_state;
 mod examples;
 mod guide;
 mod jobs;

@@ -28,6 +28,9 @@ def handle(operation, arguments, params):
     if how == "garbage once" and first:
         send({"jsonrpc": "2.0", "id": CALL.id, "error": "no such thing"})
         return None
+    if how == "raves once" and first:
+        raw(b"no message\n" * 100)
+        threading.Event().wait()
     if how == "business":
         raise Failure("sold out", name="sold_out")
     if how == "params":
@@ -87,10 +90,14 @@ fn r_x10_an_error_that_would_come_again_is_no_reason_and_once_is_all() {
         let (result, runs) = call(&sandbox, &daemon, "put", how);
         assert_eq!((&result["error"]["name"], runs.len()), (&json!(name), 1), "{how}: {result:#}");
     }
-    for how in ["retryable once", "garbage once", "crash once"] {
+    // One that broke the protocol so that it had to be ended has died, too.
+    for how in ["retryable once", "raves once", "crash once"] {
         let (result, runs) = call(&sandbox, &daemon, "put", how);
         assert_eq!((&result["status"], runs.len()), (&json!("ok"), 2), "{how}: {result:#}");
     }
+    // What lives and answered with no message would do so again.
+    let (result, runs) = call(&sandbox, &daemon, "put", "garbage once");
+    assert_eq!((&result["error"]["code"], runs.len()), (&json!(8003), 1), "{result:#}");
     // Once is all.
     let (result, runs) = call(&sandbox, &daemon, "put", "retryable");
     assert_eq!(

@@ -45,7 +45,8 @@ fn check(command: &[&Path]) {
     let (program, arguments) = command.split_first().expect("a program");
     let run = || {
         let mut run = Command::new(program);
-        run.args(arguments).stderr(Stdio::null());
+        // With a stack a fault may take several entries of the log.
+        run.args(arguments).env_remove("RUST_BACKTRACE").stderr(Stdio::null());
         run
     };
     let described = run().arg("--describe").stdin(Stdio::null()).output().expect("it starts");
@@ -60,7 +61,8 @@ fn check(command: &[&Path]) {
     check_under_plugd(command);
 }
 
-/// Under the real host: what nobody declared never reaches it, and its faults say no more than their class.
+/// Under the real host: what nobody declared never reaches it, and its faults say no more than their class, while the
+/// log has them whole, as errors of their call.
 #[track_caller]
 fn check_under_plugd(command: &[&Path]) {
     let sandbox = Sandbox::new("");
@@ -74,9 +76,19 @@ fn check_under_plugd(command: &[&Path]) {
     let message = failed["error"]["message"].as_str().expect("a text");
     assert!(message.starts_with("fail failed unexpectedly: it "), "{message}");
     assert!(!message.contains("a fault of ours"), "{message}");
+    let mut faults = Vec::new();
     eventually("the log has what the fault said", || {
-        daemon.plugd(&["logs", "golden"]).stdout.contains("a fault of ours")
+        let entries = daemon.json(&["logs", "golden"]);
+        let said =
+            |entry: &&Value| entry["text"].as_str().is_some_and(|text| text.contains("a fault of ours"));
+        faults = entries.as_array().into_iter().flatten().filter(said).cloned().collect();
+        !faults.is_empty()
     });
+    let [fault] = faults.as_slice() else { panic!("it is told once: {faults:#?}") };
+    assert_eq!(fault["level"], "error", "{fault:#}");
+    assert_eq!(fault["call_id"], failed["meta"]["call_id"], "{fault:#}");
+    // All of it, with the place, in one entry.
+    assert!(fault["text"].as_str().is_some_and(|text| text.contains("golden")), "{fault:#}");
     daemon.stop();
 }
 

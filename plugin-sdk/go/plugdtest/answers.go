@@ -117,6 +117,10 @@ func (h *Host) note(m *fromPlugin) {
 		request.reply.Logs = append(request.reply.Logs, log)
 	case m.Method == "log":
 		h.logs = append(h.logs, log)
+		if log.Level == plugd.LevelError.String() {
+			// Of a hook, whose stack nobody would see otherwise.
+			fmt.Fprintln(os.Stderr, log.Message)
+		}
 	case request == nil:
 	case m.Method == "progress":
 		request.reply.Progress = append(request.reply.Progress, progress)

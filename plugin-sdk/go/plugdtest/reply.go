@@ -2,6 +2,7 @@ package plugdtest
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"plugd"
@@ -49,13 +50,24 @@ type Progress struct {
 func Data[T any](reply *Reply) T {
 	reply.t.Helper()
 	if reply.Err != nil {
-		reply.t.Fatalf("expected data, got the failure %q: %s", reply.Err.Name, reply.Err.Message)
+		reply.t.Fatalf("expected data, got the failure %q: %s%s", reply.Err.Name, reply.Err.Message, reply.errors())
 	}
 	var data T
 	if err := json.Unmarshal(reply.Data, &data); err != nil {
 		reply.t.Fatalf("the data %s does not fit: %v", reply.Data, err)
 	}
 	return data
+}
+
+// errors is what was logged of failures, such as the stack of a panic.
+func (r *Reply) errors() string {
+	var text strings.Builder
+	for _, line := range r.Logs {
+		if line.Level == plugd.LevelError.String() {
+			text.WriteString("\n" + line.Message)
+		}
+	}
+	return text.String()
 }
 
 // Failure gives the failure of a call that did not go well. Otherwise the test ends here.

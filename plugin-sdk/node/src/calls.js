@@ -1,8 +1,9 @@
 /** @file Calls from their arrival to their answers, as many at once as there are lanes. */
 
+import { forgotten } from './asked.js';
 import { failure } from './complaint.js';
 import { cancel, Context, leftBehind, wasCancelled } from './context.js';
-import { CODE, FaultFound, faultToRpc, PluginError, toRpc } from './error.js';
+import { CODE, FaultFound, faultToRpc, Misuse, PluginError, toRpc } from './error.js';
 import { stringify } from './json.js';
 import { Reply } from './reply.js';
 
@@ -202,7 +203,11 @@ export class Calls {
     const isAbort = error instanceof Error && error.name === 'AbortError';
     const isCancelled = isAbort && context !== undefined && wasCancelled(context);
     const reason = isCancelled ? PluginError.cancelled() : error;
-    this.#refuse(call, failure(reason, call.operation.name, call.about.call_id));
+    const rpc = failure(reason, call.operation.name, (text) => this.#wire.tellFault(text, context));
+    // A TypeError may come of an answer that was taken for what is still to come.
+    const left = reason instanceof TypeError && !(reason instanceof FaultFound) && context && leftBehind(context);
+    if (left) rpc.message += `; ${forgotten(left)}`;
+    this.#refuse(call, rpc);
   }
 
   /**
@@ -242,10 +247,9 @@ export class Calls {
  * Throws where a handler has ended without waiting for what it asked for.
  * @param {Call} call
  */
-function checkAwaited({ context, operation }) {
+function checkAwaited({ context }) {
   const what = context && leftBehind(context);
-  if (what === undefined) return;
-  throw new FaultFound(`${operation.name} ended without awaiting context.${what}: is an await missing?`);
+  if (what !== undefined) throw new Misuse(`it ended without an answer; ${forgotten(what)}`);
 }
 
 /**

@@ -5,6 +5,7 @@ import { format } from 'node:util';
 import { Unawaited } from './asked.js';
 import { PluginError } from './error.js';
 import { refuseUnknown } from './names.js';
+import { checkProgress } from './progress.js';
 import { readAnswer, toQuestion } from './question.js';
 import { Wire } from './wire.js';
 
@@ -85,8 +86,10 @@ class Ground {
    * @param {number} done
    * @param {number | null} [total]
    * @param {string} [message]
+   * @throws {TypeError} where either is no number, or the message no text
    */
   progress(done, total, message) {
+    checkProgress(done, total, message);
     this.#wire.progress({ done, total, message }, callOf(this)?.callId);
   }
 }

@@ -30,7 +30,7 @@ const OPTIONS = ['hint', 'retryable', 'cause', 'code'];
  * A failure in the plugin's own words, for handlers and hooks to throw.
  *
  * Callers get its name, message and hint. Any other error that a handler throws is a fault of the
- * plugin: the caller gets its class, and its message and stack go to stderr.
+ * plugin: the caller gets its class, and its message and stack go to the log.
  */
 export class PluginError extends Error {
   /**
@@ -43,7 +43,7 @@ export class PluginError extends Error {
     const { hint, retryable = false, cause, code = CODE.failed } = options;
     super(message, cause === undefined ? undefined : { cause });
     if (name !== undefined && !isName(name)) {
-      throw new TypeError(`"${name}" is not a failure's name: ${NAME_RULE}${nearestName(name)}`);
+      throw new BadName(name, message);
     }
     refuseUnknown('a PluginError', options, OPTIONS);
     if (name !== undefined) this.name = name;
@@ -112,6 +112,23 @@ export function fromRpc({ code, message, data }) {
 /** A fault that is found here: its words are no author's, and callers may see them. */
 export class FaultFound extends TypeError {}
 
+/** Something of the SDK was used as it cannot be, by what failed. */
+export class Misuse extends FaultFound {}
+
+/** A failure was given a name that is none; callers are told what its author wrote all the same. */
+class BadName extends FaultFound {
+  /**
+   * @param {unknown} name
+   * @param {string} message
+   */
+  constructor(name, message) {
+    super(`"${name}" is not a failure's name: ${NAME_RULE}${nearestName(name)}`);
+    this.name = 'TypeError';
+    /** What a caller is told. */
+    this.told = `${message}; a fault in the plugin: "${name}" is not a failure's name`;
+  }
+}
+
 /**
  * A fault as its caller may see it: by its class. Its message may quote what is not for callers.
  * @param {string} what has failed
@@ -119,6 +136,8 @@ export class FaultFound extends TypeError {}
  * @returns {RpcError}
  */
 export function faultToRpc(what, thrown) {
+  if (thrown instanceof BadName) return { code: CODE.fault, message: clip(thrown.told) };
+  if (thrown instanceof Misuse) return { code: CODE.fault, message: clip(`${what} failed: ${thrown.message}`) };
   if (thrown instanceof FaultFound) return { code: CODE.fault, message: clip(thrown.message) };
   return { code: CODE.fault, message: `${what} failed unexpectedly: it threw ${classOf(thrown)}` };
 }
@@ -129,7 +148,8 @@ export function faultToRpc(what, thrown) {
  * @returns {RpcError}
  */
 export function reasonToRpc(thrown) {
-  const text = thrown instanceof Error ? thrown.message || thrown.name : `the plugin threw ${String(thrown)}`;
+  let text = thrown instanceof Error ? thrown.message || thrown.name : `the plugin threw ${String(thrown)}`;
+  if (thrown instanceof BadName) text = `${thrown.told}: ${NAME_RULE}`;
   return { code: CODE.fault, message: clip(text.replace(/\s+/g, ' ').trim()) };
 }
 
@@ -140,7 +160,7 @@ function classOf(thrown) {
 }
 
 /**
- * Everything there is to say about a fault, for stderr.
+ * Everything there is to say about a fault, for the log.
  * @param {unknown} thrown
  */
 export function stackOf(thrown) {

@@ -257,7 +257,7 @@ export class Reply<T = unknown> {
  * A failure in the plugin's own words, for handlers and hooks to throw.
  *
  * Callers get its name, message and hint. Any other error that a handler throws is a fault of the plugin:
- * the caller gets its class, and its message and stack go to stderr.
+ * the caller gets its class, and its message and stack go to the log.
  */
 export class PluginError extends Error {
   constructor(
@@ -316,7 +316,8 @@ export interface Ground<S, C> {
   /**
    * Says how far it is: `done` of `total`, where the total is known. A few times a second are plenty.
    *
-   * In `init` it asks for more time: 30 s each, 300 s in all.
+   * In `init` it asks for more time: 30 s each, 300 s in all. It throws a `TypeError` where `done` or `total` is no
+   * number.
    */
   progress(done: number, total?: number | null, message?: string): void;
 }

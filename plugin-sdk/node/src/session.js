@@ -1,7 +1,7 @@
 /** @file The conversation: takes the host's messages, opens and closes the plugin, answers. */
 
 import { Calls } from './calls.js';
-import { complain, hookFailure } from './complaint.js';
+import { hookFailure, remark } from './complaint.js';
 import { InitContext } from './context.js';
 import { CODE } from './error.js';
 import { FRAME_LIMIT, LineSplitter } from './frames.js';
@@ -32,6 +32,7 @@ export class Session {
   /** Lines that have come and were not taken yet. @type {string[]} */
   #inbox = [];
   #taking = false;
+  #tell = (/** @type {string} */ text) => this.#wire.tellFault(text);
   /** When the input ended, in milliseconds. */
   #endedAt = Infinity;
 
@@ -49,7 +50,7 @@ export class Session {
     this.#splitter = new LineSplitter({
       line: (text) => void this.#inbox.push(text),
       tooLong: (head) => this.#refuseTooLong(head),
-      notUtf8: () => complain('skipped a line from the host: it is no UTF-8'),
+      notUtf8: () => remark('skipped a line from the host: it is no UTF-8'),
     });
   }
 
@@ -123,7 +124,7 @@ export class Session {
     try {
       message = Object(parse(text));
     } catch (error) {
-      if (text.trim() !== '') complain(`skipped a line from the host: ${error}`);
+      if (text.trim() !== '') remark(`skipped a line from the host: ${error}`);
       return;
     }
     const { id, method, params } = message;
@@ -135,7 +136,7 @@ export class Session {
       try {
         this.#request(id, method, params);
       } catch (error) {
-        this.#wire.refuse(id, hookFailure(error, String(method)));
+        this.#wire.refuse(id, hookFailure(error, String(method), this.#tell));
       }
     }
   }
@@ -252,7 +253,7 @@ export class Session {
       await work();
       this.#wire.answer(id, '{}');
     } catch (error) {
-      this.#wire.refuse(id, hookFailure(error, method));
+      this.#wire.refuse(id, hookFailure(error, method, this.#tell));
     }
     this.#pending.end();
   }
@@ -264,7 +265,7 @@ export class Session {
   /** @param {string} head */
   #refuseTooLong(head) {
     const message = `a message of more than ${FRAME_LIMIT} bytes cannot be read`;
-    complain(message);
+    remark(message);
     const id = ID_IN_HEAD.exec(head)?.[1];
     if (id !== undefined) this.#wire.refuse(parse(id), { code: CODE.invalidParams, message });
   }

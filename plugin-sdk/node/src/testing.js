@@ -7,7 +7,8 @@
 
 import { tmpdir } from 'node:os';
 
-import { fromRpc, PluginError, toRpc } from './error.js';
+import { complain } from './complaint.js';
+import { CODE, fromRpc, PluginError, toRpc } from './error.js';
 import { LineSplitter } from './frames.js';
 import { parse, stringify } from './json.js';
 import { nearestOption, refuseUnknown } from './names.js';
@@ -260,6 +261,8 @@ export class Host {
     } else if (id !== undefined) {
       void this.#answer(id, method, params);
     } else {
+      // Of a hook nobody would see the stack otherwise.
+      if (method === 'log' && params.level === 'error' && params.call_id === undefined) complain(params.message);
       note(this.#reply(params.call_id), method, params);
     }
     for (const look of this.#watchers) look();
@@ -335,8 +338,15 @@ export class TestReply {
 
   /** The data of a call that went well. @throws {PluginError} the failure of one that did not @returns {any} */
   get data() {
+    if (this.error?.code === CODE.fault) this.error.cause ??= this.#stacks();
     if (this.error) throw this.error;
     return this.result?.data;
+  }
+
+  /** What was logged of a fault, for who reads of the failed test. */
+  #stacks() {
+    const failures = this.logs.filter(({ level }) => level === 'error');
+    return failures.map(({ message }) => message).join('\n');
   }
 
   /** Its one line. @returns {string | undefined} */

@@ -1,5 +1,6 @@
 /** @file The way to the host: messages out, and the answers this side waits for. */
 
+import { remark } from './complaint.js';
 import { PluginError, fromRpc } from './error.js';
 import { FRAME_LIMIT } from './frames.js';
 import { stringify } from './json.js';
@@ -13,6 +14,12 @@ export const LEVELS = Object.freeze(/** @type {const} */ (['trace', 'debug', 'in
 
 /** A log line is clipped at as many characters. */
 const LOG_LINE_MAX = 64 * 1024;
+
+/** The host keeps about as many bytes of one line of the log; a longer stack takes several. */
+const LOG_ENTRY_MAX = 8000;
+
+/** As much of a stack is told, in characters. */
+const STACK_MAX = 32 * 1024;
 
 /**
  * What carries lines to the host and back.
@@ -112,6 +119,16 @@ export class Wire {
     if (LEVELS.indexOf(level) < this.#leastLevel || !this.#mayNotify('log')) return;
     const clipped = message.length <= LOG_LINE_MAX ? message : `${message.slice(0, LOG_LINE_MAX)}…`;
     this.#notify('log', { level, message: clipped, call_id: call?.callId, trace_id: call?.traceId });
+  }
+
+  /**
+   * Tells the log of a fault, in parts that a host shows whole; where there is no log, stderr.
+   * @param {string} text
+   * @param {{callId: string, traceId: string | undefined}} [call]
+   */
+  tellFault(text, call) {
+    if (!this.#mayNotify('log')) return remark(text);
+    for (const entry of inEntries(text.slice(0, STACK_MAX))) this.log('error', entry, call);
   }
 
   /**
@@ -215,6 +232,25 @@ export class Wire {
     if (line.length * 3 > FRAME_LIMIT) refuseTooLong(Buffer.byteLength(line) - 1, what);
     this.#transport.write(line);
   }
+}
+
+/**
+ * A text in parts that are short enough for the log, parted between lines.
+ * @param {string} text
+ */
+function inEntries(text) {
+  const entries = [''];
+  let size = 0;
+  for (const line of text.split('\n')) {
+    const length = Buffer.byteLength(line) + 1;
+    size += length;
+    if (size > LOG_ENTRY_MAX && size > length) {
+      entries.push('');
+      size = length;
+    }
+    entries[entries.length - 1] += `${line}\n`;
+  }
+  return entries.map((entry) => entry.trimEnd());
 }
 
 /** @param {unknown} id as it came: a number, a text or a BigInt */

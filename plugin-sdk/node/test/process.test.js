@@ -48,6 +48,16 @@ test('prints go to stderr, and the console to the log with level and call', asyn
   await onStderr(child, 'no line endkept from before\n');
 });
 
+test('what is said here is not glued to what was printed', async (context) => {
+  const child = await started(context);
+  child.call(3, 'half');
+  const [log, answer] = await until(child, 3);
+  assert.deepEqual([log.params.level, log.params.call_id, answer.error.code], ['error', 'c-3', 2]);
+  assert.match(log.params.message, /^half failed: TypeError: [^]*rough\.js/);
+  child.send('no message');
+  await onStderr(child, 'half a line\nskipped a line');
+});
+
 for (const sockets of [false, true]) {
   test(`with ${sockets ? 'sockets' : 'pipes'} a conversation goes on, whatever is printed`, async (context) => {
     const child = await started(context, { sockets });
@@ -122,7 +132,7 @@ test('a question that nobody awaits is no yes: its call fails, and the process l
   const messages = await until(child, 3);
   assert.deepEqual(messages.at(-1).error, {
     code: 2,
-    message: 'forgets_to_await ended without awaiting context.ask: is an await missing?',
+    message: 'forgets_to_await failed: it ended without an answer; did you forget `await` before ask(…)?',
   });
   child.call(4, 'on');
   assert.equal((await child.next()).result.data, 'on');

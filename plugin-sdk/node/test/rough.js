@@ -19,6 +19,10 @@ export default plugin('rough', '1.0.0', { description: 'Does what handlers shoul
     console.groupEnd();
     console.table([{ a: 1 }]);
   })
+  .operation('half', {}, () => {
+    process.stdout.write('half a line');
+    return undefined.nothing;
+  })
   .operation('child', {}, () => {
     const { status } = spawnSync('cat', { stdio: 'inherit' });
     const { stdout } = spawnSync('head', ['-c', '20'], { stdio: ['inherit', 'pipe', 'inherit'] });

@@ -66,33 +66,35 @@ class Wire {
 
 async function failureOf(handler) {
   const complained = mock.method(process.stderr, 'write', () => true);
-  const { error } = await new Host(one(handler)).call('o');
+  const reply = await new Host(one(handler)).call('o');
   complained.mock.restore();
-  return { error, stderr: complained.mock.calls.map(({ arguments: [text] }) => text) };
+  const { error, logs } = reply;
+  return { error, logs, reply, stderr: complained.mock.calls.map(({ arguments: [text] }) => text) };
 }
 
 test("a failure in the plugin's own words reaches the caller whole, and nothing goes to stderr", async () => {
   const thrown = new PluginError('no_ticket', 'there is no ticket', { hint: 'look it up', retryable: true });
-  const { error, stderr } = await failureOf(() => Promise.reject(thrown));
+  const { error, logs, stderr } = await failureOf(() => Promise.reject(thrown));
   assert.deepEqual(
     [error.name, error.message, error.hint, error.retryable, error.code],
     ['no_ticket', 'there is no ticket', 'look it up', true, 1],
   );
-  assert.deepEqual(stderr, []);
+  assert.deepEqual([logs, stderr], [[], []]);
 });
 
-test('a fault fails its call with its class, and its text and stack are on stderr, once, with the call', async () => {
+test('a fault fails its call with its class, and its text and stack are in the log at error, with the call', async () => {
   const thrower = (thrown) =>
     failureOf(() => {
       throw thrown;
     });
-  const { error, stderr } = await thrower(new RangeError('the token is\n   s3cr3t'));
+  const { error, logs, reply, stderr } = await thrower(new RangeError('the token is\n   s3cr3t'));
   assert.deepEqual(
     [error.code, error.message, error.hint],
     [2, 'o failed unexpectedly: it threw RangeError', undefined],
   );
-  assert.equal(stderr.length, 1);
-  assert.match(stderr[0], /^o, call 3, failed: RangeError: the token is\n   s3cr3t\n[^]*session\.test\.js/);
+  assert.deepEqual([logs.length, logs[0].level, stderr], [1, 'error', []]);
+  assert.match(logs[0].message, /^o failed: RangeError: the token is\n   s3cr3t\n[^]*session\.test\.js/);
+  assert.throws(() => reply.data, { cause: logs[0].message });
   const named = Object.assign(new Error('s3cr3t'), { name: 'the name is s3cr3t' });
   for (const [thrown, told] of [
     ['s3cr3t', 'string'],
@@ -102,6 +104,47 @@ test('a fault fails its call with its class, and its text and stack are on stder
   ]) {
     assert.equal((await thrower(thrown)).error.message, `o failed unexpectedly: it threw ${told}`);
   }
+});
+
+test('a long stack is told in parts that a host shows whole', async () => {
+  for (const size of [20, 2000]) {
+    const { logs } = await failureOf(() => {
+      throw new Error('a line 行 '.repeat(50).concat('\n').repeat(size));
+    });
+    assert.ok(logs.length >= 2 && logs.length <= 10, `${logs.length}`);
+    assert.match(logs[0].message, /^o failed: Error: a line/);
+    for (const { level, message } of logs) assert.ok(level === 'error' && Buffer.byteLength(message) < 8192);
+  }
+});
+
+test('an error with a bad name says what its author wrote, and the log what is wrong and where', async () => {
+  const { error, logs } = await failureOf(() => {
+    throw new PluginError('NotThere', 'it is not there');
+  });
+  const told = 'it is not there; a fault in the plugin: "NotThere" is not a failure\'s name';
+  assert.deepEqual([error.code, error.message], [2, told]);
+  assert.match(logs[0].message, /expected 1 to 64 of a-z, 0-9 and _; did you mean "not_there"\?\n[^]*session\.test\.js/);
+});
+
+test('progress in words says how it is written', async () => {
+  for (const [words, told] of [
+    [['half'], 'done is of the type string'],
+    [[0.5, 'half'], 'total is of the type string'],
+    [[], 'done is of the type undefined'],
+    [[null], 'done is null'],
+    [[NaN], 'done is NaN'],
+    [[1, Infinity], 'total is Infinity'],
+    [[1, 2, 3], 'the message is of the type number'],
+  ]) {
+    const { error, logs } = await failureOf((_, context) => {
+      context.progress(1n, null, 'fine');
+      context.progress(...words);
+    });
+    assert.match(error.message, /^o failed: progress takes two numbers and a text, such as progress\(3, 10, /);
+    assert.ok(error.message.endsWith(`: ${told}`), error.message);
+    assert.match(logs[0].message, /session\.test\.js/);
+  }
+  assert.throws(() => Context.forTest().progress('half'), TypeError);
 });
 
 test("a hook's fault is told in its own words: operators read them", async () => {
@@ -149,7 +192,10 @@ test('a forgotten await is no yes', async () => {
     complained.mock.restore();
     return [error.code, error.message];
   };
-  const told = (what) => [2, `o ended without awaiting context.${what}: is an await missing?`];
+  const told = (what, how = ': it ended without an answer') => [
+    2,
+    `o failed${how}; did you forget \`await\` before ${what}(…)?`,
+  ];
   const asks = (_, context) => {
     if (context.ask('Remove it?', 'boolean')) removed.push('it');
     return 'removed';
@@ -167,6 +213,12 @@ test('a forgotten await is no yes', async () => {
   assert.deepEqual(await remove(async (_, context) => !!context.askMany({ a: 'A?' })), told('askMany'));
   assert.deepEqual(await remove((_, context) => (context.waitCancelled(5) ? 'gone' : '')), told('waitCancelled'));
   assert.deepEqual(await remove((_, context) => void context.vars.set('n', 1)), told('vars.set'));
+  const early = (part) => `: it wants ${part} of an answer that has not come`;
+  assert.deepEqual(await remove((_, context) => context.call('a.b').data.temp), told('call', early('data')));
+  assert.deepEqual(await remove(async (_, context) => context.call('a.b').summary), told('call', early('summary')));
+  assert.deepEqual(await remove((_, context) => `${context.ask('?')}`), told('ask', early('the value')));
+  const type = ' unexpectedly: it threw TypeError';
+  assert.deepEqual(await remove((_, context) => context.ask('?').trim()), told('ask', type));
 });
 
 test('what is awaited by another way is awaited', async () => {

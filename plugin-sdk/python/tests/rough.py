@@ -34,6 +34,13 @@ def print_() -> str:
 
 
 @plugin.operation
+def half() -> str:
+    """Prints half a line. Fails then."""
+    os.write(1, b"half a line")
+    return {}["nothing"]  # type: ignore[return-value]
+
+
+@plugin.operation
 def tools() -> Any:
     """Runs programs that read their standard input. They find it empty."""
     commands = (["cat"], ["head", "-c", "20"])

@@ -9,6 +9,7 @@ import threading
 import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from typing import Any, Dict, List, Optional
 
 import support  # noqa: F401
@@ -49,23 +50,85 @@ class Failures(unittest.TestCase):
 
         with Host(plugin) as host, support.quietly() as text:
             for how, kind in [("key", "KeyError"), ("exit", "SystemExit"), ("else", "ValueError")]:
-                error = host.call("fail", how=how).error
-                self.assertEqual((error.code, error.name), (2, None))
-                self.assertEqual(error.message, f"fail failed unexpectedly: it raised {kind}")
-        self.assertIn("fail failed (call 3):", text.getvalue())
-        self.assertIn("ValueError: the token is s3cr3t", text.getvalue())
-        self.assertEqual(text.getvalue().count("Traceback"), 3)
+                reply = host.call("fail", how=how)
+                self.assertEqual((reply.error.code, reply.error.name), (2, None))
+                self.assertEqual(reply.error.message, f"fail failed unexpectedly: it raised {kind}")
+                ((level, entry),) = reply.logs
+                self.assertEqual(level, "error")
+                self.assertTrue(entry.startswith("fail failed:\nTraceback (most recent call last):\n"), entry)
+            self.assertTrue(entry.endswith("ValueError: the token is s3cr3t"), entry)
+            with self.assertRaisesRegex(AssertionError, "(?s)it raised ValueError.*test_calls.py.*s3cr3t"):
+                reply.data
+        self.assertEqual(text.getvalue(), "")
 
-    def test_an_error_with_a_bad_name_is_a_fault_whose_text_is_in_the_log(self) -> None:
+    def test_a_long_stack_is_told_in_parts_that_a_host_shows_whole(self) -> None:
+        plugin = Plugin("test")
+
+        @plugin.operation
+        def fail(size: int) -> None:
+            raise ValueError("\n".join("a line 行 " * 50 for _ in range(size)) + "\nthe end")
+
+        with Host(plugin) as host, support.quietly():
+            for size in (20, 2000):
+                logs = host.call("fail", size=size).logs
+                self.assertTrue(2 <= len(logs) <= 10, len(logs))
+                self.assertEqual({level for level, _ in logs}, {"error"})
+                self.assertLess(max(len(entry.encode()) for _, entry in logs), 8 * 1024)
+                self.assertTrue(logs[0][1].startswith("fail failed:\nTraceback"))
+                self.assertTrue(logs[-1][1].endswith("\nthe end"))
+
+    def test_where_a_hook_fails_a_test_shows_the_stack(self) -> None:
+        plugin = Plugin("test")
+
+        @plugin.init
+        def init() -> None:
+            raise KeyError("amount")
+
+        with Host(plugin) as host, support.quietly() as text, self.assertRaises(Error):
+            host.start()
+        self.assertIn("init failed:\nTraceback", text.getvalue())
+
+    def test_an_error_with_a_bad_name_says_what_its_author_wrote_and_the_log_what_is_wrong(self) -> None:
         plugin = Plugin("test")
 
         @plugin.operation
         def fail() -> None:
             raise Error("NotThere", "it is not there")
 
-        with Host(plugin) as host, support.quietly() as text:
-            self.assertEqual(host.call("fail").error.code, 2)
-        self.assertIn("did you mean not_there?", text.getvalue())
+        with Host(plugin) as host, support.quietly():
+            reply = host.call("fail")
+        told = "it is not there; a fault in the plugin: 'NotThere' is no name of a failure"
+        self.assertEqual((reply.error.code, reply.error.message), (2, told))
+        (entry,) = [entry for level, entry in reply.logs if level == "error"]
+        self.assertIn("expected 1 to 64 of a-z, 0-9 and _; did you mean not_there?", entry)
+        self.assertIn("test_calls.py", entry)
+
+    def test_progress_in_words_says_how_it_is_written(self) -> None:
+        plugin = Plugin("test")
+        wrong: Dict[str, Any] = {
+            "done is of the type str": lambda ctx: ctx.progress("half"),
+            "total is of the type str": lambda ctx: ctx.progress(0.5, "half"),
+            "done is of the type NoneType": lambda ctx: ctx.progress(None),
+            "done is of the type bool": lambda ctx: ctx.progress(True),
+            "done is nan": lambda ctx: ctx.progress(float("nan")),
+            "total is inf": lambda ctx: ctx.progress(1, float("inf")),
+            "it is of the type int": lambda ctx: ctx.progress(1, 2, 3),
+        }
+
+        @plugin.operation
+        def work(how: str, ctx: Context) -> None:
+            ctx.progress(Decimal("0.5"), 10**20, "fine")
+            wrong[how](ctx)
+
+        with Host(plugin) as host, support.quietly():
+            for how in wrong:
+                with self.subTest(how):
+                    reply = host.call("work", how=how)
+                    self.assertEqual([it.done for it in reply.progress], [0.5])
+                    self.assertRegex(reply.error.message, f"^work failed: .*progress\\(3, 10, .*: {how}$")
+                    self.assertIn("test_calls.py", reply.logs[0][1])
+        with self.assertRaisesRegex(TypeError, "progress takes numbers"):
+            Context.for_test().progress("half")  # type: ignore[arg-type]
 
     def test_a_result_that_is_no_json_is_told_so(self) -> None:
         plugin = Plugin("test")
@@ -585,6 +648,10 @@ class EventLoop(unittest.TestCase):
                 removed.append("all")
             if how == "attribute":
                 removed.append(ctx.call("other.find").data)  # type: ignore[attr-defined]
+            if how == "part":
+                removed.append(ctx.ask_many([])["days"])  # type: ignore[index]
+            if how == "use":
+                removed.append(ctx.ask("Who?") + "!")  # type: ignore[operator]
             if how == "statement":
                 ctx.call("other.remove")  # type: ignore[unused-coroutine]
             if how == "equal" and ctx.ask_secret("PIN?") == "1":
@@ -598,19 +665,19 @@ class EventLoop(unittest.TestCase):
 
         with Host(plugin, calls={"other.remove": call, "other.find": call}, answers={"answer": True}) as host:
             for how, told in [
-                ("if", "remove goes on without awaiting ctx.ask: is an await missing?"),
-                ("wait", "remove goes on without awaiting ctx.wait_cancelled: is an await missing?"),
-                ("statement", "remove ended without awaiting ctx.call: is an await missing?"),
-                ("equal", "remove ended without awaiting ctx.ask_secret: is an await missing?"),
-                ("task", "remove ended without awaiting ctx.vars.set: is an await missing?"),
+                ("if", ": it goes on without an answer; did you forget `await` before ask(…)?"),
+                ("wait", ": it goes on without an answer; did you forget `await` before wait_cancelled(…)?"),
+                ("statement", ": it ended without an answer; did you forget `await` before call(…)?"),
+                ("equal", ": it ended without an answer; did you forget `await` before ask_secret(…)?"),
+                ("task", ": it ended without an answer; did you forget `await` before vars.set(…)?"),
+                ("attribute", ": it wants data of an answer that has not come; did you forget `await` before call(…)?"),
+                ("part", ": it wants a part of an answer that has not come; did you forget `await` before ask_many(…)?"),
+                ("use", " unexpectedly: it raised TypeError; did you forget `await` before ask(…)?"),
             ]:
-                with self.subTest(how), support.quietly() as text:
-                    error = host.call("remove", how=how).error
-                    self.assertEqual((error.code, error.message), (2, told))
-                    self.assertIn(told, text.getvalue())
-            with support.quietly() as text:
-                self.assertEqual(host.call("remove", how="attribute").error.code, 2)
-                self.assertIn("has no data before it is awaited: is an await missing?", text.getvalue())
+                with self.subTest(how), support.quietly():
+                    reply = host.call("remove", how=how)
+                    self.assertEqual((reply.error.code, reply.error.message), (2, "remove failed" + told))
+                    self.assertIn("Traceback", reply.logs[0][1])
             self.assertEqual(host.call("remove", how="").data, "done")
         self.assertEqual(removed, [])
 

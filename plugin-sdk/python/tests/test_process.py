@@ -34,6 +34,18 @@ class Streams(unittest.TestCase):
         for part in ('stray {"jsonrpc":', "more", "raw", "from the child"):
             self.assertIn(part, stderr)
 
+    def test_what_is_said_here_is_not_glued_to_what_was_printed(self) -> None:
+        with Process(ROUGH) as plugin:
+            plugin.send(call("half", 1))
+            entry = plugin.receive()["params"]
+            self.assertEqual((entry["level"], entry["call_id"]), ("error", "c-1"))
+            self.assertTrue(entry["message"].startswith("half failed:\nTraceback"), entry)
+            self.assertEqual(plugin.receive()["error"]["code"], 2)
+            plugin.send("no message")
+            plugin.close()
+            self.assertEqual(plugin.exit(), 0)
+            self.assertIn("half a line\nskipped a line", plugin.stderr())
+
     def test_c143_programs_that_read_stdin_find_it_empty_and_eat_nothing(self) -> None:
         with Process(ROUGH) as plugin:
             for number in (1, 2):
@@ -136,7 +148,8 @@ class Conversations(unittest.TestCase):
             error = plugin.call("large", 1, size=limit)["error"]
             self.assertEqual((error["code"], error["data"]["name"]), (1, "too_large"))
             self.assertIn("a message has at most 16,777,216", error["message"])
-            self.assertEqual(plugin.call("large_partial", 2, size=limit)["error"]["code"], 2)
+            self.assertEqual(plugin.call("large_partial", 2, size=limit)["params"]["level"], "error")
+            self.assertEqual(plugin.receive()["error"]["code"], 2)
             plugin.send(b'{"jsonrpc":"2.0","id":3,"method":"call","params":"' + b"x" * limit + b'"}\n')
             error = plugin.receive()["error"]
             self.assertIn("a message of more than 16,777,216 bytes cannot be read", error["message"])

@@ -49,6 +49,18 @@ fn panics(_: (), _: &Context) -> Result<(), Error> {
     panic!("the secret is /etc/rough");
 }
 
+/// Fails under a name that is none.
+fn misnamed(_: (), _: &Context) -> Result<(), Error> {
+    Err(Error::new("NotThere", "it is gone"))
+}
+
+/// Catches a panic of its own, and one of a thread.
+fn catches(_: (), _: &Context) -> Result<bool, Error> {
+    let caught = std::panic::catch_unwind(|| panic!("caught by the handler"));
+    let thread = std::thread::spawn(|| panic!("in a thread of its own"));
+    Ok(caught.is_err() && thread.join().is_err())
+}
+
 /// Works on, whatever happens.
 fn stuck(_: (), cx: &Context) -> Result<(), Error> {
     cx.progress(1, None, "stuck");
@@ -88,6 +100,9 @@ fn lanes() -> u32 {
 }
 
 fn main() -> ExitCode {
+    if std::env::var_os("ROUGH_HOOK").is_some() {
+        std::panic::set_hook(Box::new(|_| drop(writeln!(std::io::stderr(), "the hook of its own"))));
+    }
     Plugin::new("rough", "1.0.0")
         .description("Does what handlers should not.")
         .concurrency(lanes())
@@ -97,6 +112,8 @@ fn main() -> ExitCode {
         .operation(Operation::new("tools", tools))
         .operation(Operation::new("asks", asks))
         .operation(Operation::new("panics", panics))
+        .operation(Operation::new("misname", misnamed))
+        .operation(Operation::new("catches", catches))
         .operation(Operation::new("stuck", stuck))
         .operation(Operation::new("chatter", chatter))
         .operation(Operation::new("large", large))

@@ -1,12 +1,20 @@
 //! How far something is, in whatever numbers the author counts.
 
 /// A number that says how much is done: any integer or float, such as a count of files or a part of 1.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say how much is done",
+    note = "progress takes two numbers and a text, such as `progress(3, 10, \"reading\")` or `progress(0.5, 1, \"reading\")`"
+)]
 pub trait Amount {
     /// It as JSON has it.
     fn amount(self) -> f64;
 }
 
 /// Of how much: an [`Amount`], or `None` where that is not known.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say of how much",
+    note = "progress takes two numbers and a text, such as `progress(3, 10, \"reading\")`; `None` where the total is not known"
+)]
 pub trait Total {
     /// It as JSON has it.
     fn total(self) -> Option<f64>;

@@ -13,7 +13,7 @@ use crate::amount::{Amount, Total};
 use crate::cancel::Cancel;
 use crate::error::Error;
 use crate::finite::Finite;
-use crate::telling::{Origin, log, log_levels, progress, trace_id};
+use crate::telling::{Origin, log, log_levels, progress, tell_fault, trace_id};
 use crate::wire::{Wire, lock};
 
 /// No call is given longer than this, whatever its deadline says.
@@ -188,6 +188,11 @@ impl Context {
         let data = to_raw_value(&Finite(piece))?;
         let params = PartialParams { call_id: self.0.call_id.clone(), data: &data };
         self.0.wire.notify(method::PARTIAL, &params)
+    }
+
+    /// Tells the log of a fault in the handler.
+    pub(crate) fn tell_fault(&self, text: &str) {
+        tell_fault(&self.0.wire, self.origin(), text);
     }
 
     pub(crate) fn wire(&self) -> &Wire {

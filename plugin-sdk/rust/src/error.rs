@@ -1,6 +1,7 @@
 //! What a handler says when it fails, and how that goes over the wire.
 
 use std::fmt;
+use std::panic::Location;
 
 use plugd_protocol::OperationName;
 use plugd_protocol::error::{Cause, ErrorData, RpcError, rpc_code};
@@ -19,7 +20,8 @@ use serde_json::value::to_raw_value;
 /// assert_eq!(error.name.as_deref(), Some("ticket_not_found"));
 /// ```
 ///
-/// A name that is none, such as one with capitals, is a fault of the plugin, and fails the call as a panic does.
+/// A name that is none, such as one with capitals, is a fault of the plugin: the caller gets the message and is
+/// told so, and the log says what is wrong with it, and where the error was made.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Error {
@@ -34,15 +36,28 @@ pub struct Error {
     /// The inner call that failed, where this came from [`Context::call`](crate::Context::call).
     pub cause: Option<Box<Cause>>,
     code: i64,
+    made: Place,
+}
+
+/// Where an error was made, which makes no difference between two.
+#[derive(Debug, Clone, Copy)]
+struct Place(&'static Location<'static>);
+
+impl PartialEq for Place {
+    fn eq(&self, _: &Place) -> bool {
+        true
+    }
 }
 
 impl Error {
     /// A named failure.
+    #[track_caller]
     pub fn new(name: impl Into<String>, message: impl Into<String>) -> Error {
         Error { name: Some(name.into()), ..Error::message(message) }
     }
 
     /// A failure without a name of its own.
+    #[track_caller]
     pub fn message(message: impl Into<String>) -> Error {
         Error::coded(rpc_code::OPERATION_FAILED, message)
     }
@@ -76,23 +91,30 @@ impl Error {
         self.code
     }
 
+    #[track_caller]
     pub(crate) fn coded(code: i64, message: impl Into<String>) -> Error {
-        Error { name: None, message: message.into(), hint: None, retryable: false, cause: None, code }
+        let made = Place(Location::caller());
+        Error { name: None, message: message.into(), hint: None, retryable: false, cause: None, code, made }
     }
 
-    /// The same, or what is wrong with its name: plugd would not pass it on.
-    pub(crate) fn with_a_name(self) -> Error {
-        match &self.name {
-            // What has another code came from the host, whose names are not for us to refuse.
-            Some(name) if self.code == rpc_code::OPERATION_FAILED && OperationName::new(name).is_err() => {
-                let (near, rule) = (snake(name), "expected 1 to 64 of a-z, 0-9 and '_'");
-                let near = OperationName::new(&near).map(|near| format!("; did you mean \"{near}\"?"));
-                let near = near.unwrap_or_default();
-                let text = format!("{name:?} is not a failure's name: {rule}{near}");
-                Error::coded(rpc_code::HANDLER_FAILED, text)
-            }
-            _ => self,
+    /// What is wrong with its name, and where it was made: plugd would not pass it on.
+    pub(crate) fn name_fault(&self) -> Option<String> {
+        // What has another code came from the host, whose names are not for us to refuse.
+        let name = self.name.as_ref().filter(|_| self.code == rpc_code::OPERATION_FAILED)?;
+        if OperationName::new(name).is_ok() {
+            return None;
         }
+        let (near, rule) = (snake(name), "expected 1 to 64 of a-z, 0-9 and '_'");
+        let near = OperationName::new(&near).map(|near| format!("; did you mean \"{near}\"?"));
+        let (near, place) = (near.unwrap_or_default(), self.made.0);
+        Some(format!("{name:?} is not a failure's name: {rule}{near}\nit was made at {place}"))
+    }
+
+    /// What is answered where its name is none: its message, and that the name is a fault.
+    pub(crate) fn without_a_name(self) -> Error {
+        let name = self.name.unwrap_or_default();
+        let text = format!("{}; a fault in the plugin: {name:?} is not a failure's name", self.message);
+        Error::coded(rpc_code::HANDLER_FAILED, text)
     }
 
     pub(crate) fn to_rpc(&self) -> RpcError {
@@ -130,6 +152,7 @@ impl Error {
             retryable: data.retryable,
             cause: data.cause,
             code: error.code,
+            made: Place(Location::caller()),
         }
     }
 }
@@ -180,19 +203,26 @@ mod tests {
 
     #[test]
     fn a_name_that_is_none_is_told_with_the_nearest_that_is() {
-        let told = |name: &str| Error::new(name, "m").with_a_name();
-        let fault = told("NotThere");
-        assert_eq!(fault.code(), rpc_code::HANDLER_FAILED);
+        let told = |name: &str| Error::new(name, "m").name_fault();
+        let fault = told("NotThere").expect("it has capitals");
+        let (fault, place) = fault.split_once('\n').expect("the place is told");
         assert_eq!(
-            fault.message,
+            fault,
             "\"NotThere\" is not a failure's name: expected 1 to 64 of a-z, 0-9 and '_'; did you mean \"not_there\"?"
         );
-        assert!(told("no such ticket!").message.ends_with("did you mean \"no_such_ticket\"?"));
-        assert!(told("没有").message.ends_with("a-z, 0-9 and '_'"));
-        assert_eq!(told("not_there"), Error::new("not_there", "m"));
+        assert!(place.starts_with("it was made at ") && place.contains("error.rs:"), "{place}");
+        assert!(told("no such ticket!").expect("blanks").contains("did you mean \"no_such_ticket\"?"));
+        assert!(told("没有").expect("no ASCII").contains("a-z, 0-9 and '_'\n"));
+        assert_eq!(told("not_there"), None);
         let hosts = Error::coded(rpc_code::HOST_CALL_FAILED, "m");
         let hosts = Error { name: Some("As It Came".to_owned()), ..hosts };
-        assert_eq!(hosts.clone().with_a_name(), hosts);
+        assert_eq!(hosts.name_fault(), None);
+        let answered = Error::new("NotThere", "it is gone").hint("look again").without_a_name();
+        assert_eq!((answered.code(), answered.name), (rpc_code::HANDLER_FAILED, None));
+        assert_eq!(
+            answered.message,
+            "it is gone; a fault in the plugin: \"NotThere\" is not a failure's name"
+        );
     }
 
     #[test]

@@ -45,9 +45,10 @@
 //! - **Tests**: a handler is a plain function to call with [`Context::for_test`];
 //!   [`testing::Host`] runs the whole plugin in memory.
 //!
-//! What it takes care of: a panic fails that call only and is told on stderr (not where the plugin
-//! is built with `panic = "abort"`); prints go to stderr and child programs get an empty stdin, so
-//! nothing disturbs the protocol; cancellation arrives while a handler runs; it answers the host's
+//! What it takes care of: a panic fails that call only, and the log has what it said and where (not where
+//! the plugin is built with `panic = "abort"`); its stack comes with it where the plugin runs with
+//! `env = { RUST_BACKTRACE = "1" }` in plugd.toml. Prints go to stderr and child programs get an empty stdin,
+//! so nothing disturbs the protocol; cancellation arrives while a handler runs; it answers the host's
 //! pings, whatever handlers do; the plugin leaves when its host does, a quarter of a second later at
 //! most; a result that is too large for a message fails its call and says so.
 #![deny(missing_docs)]
@@ -67,6 +68,7 @@ mod cancel;
 mod context;
 mod error;
 mod finite;
+mod guard;
 mod handler;
 mod host;
 mod init;

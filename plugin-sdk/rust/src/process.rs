@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use plugd_protocol::{Manifest, Operation};
 use serde_json::{Value, json};
 
+use crate::guard::watch_panics;
 use crate::plugin::Plugin;
 use crate::serve::Session;
 use crate::stdio;
@@ -35,6 +36,7 @@ pub(crate) fn run<S: Send + Sync + 'static>(plugin: Plugin<S>) -> ExitCode {
         Ok(streams) => streams,
         Err(error) => return fail(1, &format!("cannot set up the streams: {error}")),
     };
+    watch_panics();
     let wire = Wire::new(Box::new(output), || std::process::exit(0));
     Session::new(plugin, manifest, input.into(), wire).serve();
     // Handlers may still run: returning from main ends them with the process.

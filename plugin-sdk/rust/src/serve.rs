@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,9 +18,11 @@ use serde_json::value::RawValue;
 use crate::calls::{Call, Calls, Entered};
 use crate::context::Context;
 use crate::error::Error;
+use crate::guard::guarded;
 use crate::init::{InitContext, Logger};
 use crate::operation::{Asked, Run};
 use crate::plugin::{Init, Plugin, Reload, Shutdown};
+use crate::telling::{Origin, tell_fault};
 use crate::turns::{Input, Turns};
 use crate::wire::{HostAnswer, Wire, lock};
 
@@ -198,7 +199,7 @@ impl<S: Send + Sync + 'static> Session<S> {
         self.beside("init", move || {
             let logger = Logger::new(Arc::clone(&inner.wire));
             let context = InitContext { logger, data_dir: params.data_dir, locale: params.locale };
-            match guarded("init", || (inner.init)(&params.config, &context)) {
+            match guarded("init", |text| inner.tell_fault(text), || (inner.init)(&params.config, &context)) {
                 // Said first: calls that are there already wait for the state.
                 Ok(state) => {
                     inner.wire.answer(&id, &Nothing {});
@@ -218,7 +219,7 @@ impl<S: Send + Sync + 'static> Session<S> {
         self.beside("reload", move || {
             let applied = inner.opened().and_then(|state| {
                 let Some(apply) = &inner.reload else { return Ok(()) };
-                guarded("reload", || apply(&params.config, &state))
+                guarded("reload", |text| inner.tell_fault(text), || apply(&params.config, &state))
             });
             match applied {
                 Ok(()) => inner.wire.answer(&id, &Nothing {}),
@@ -240,10 +241,14 @@ impl<S: Send + Sync + 'static> Session<S> {
             // Half of it for the calls, half for the release; this one is open itself.
             inner.calls.wait_until_open_are(1, grace / 2);
             let state = std::mem::replace(&mut *lock(&inner.state), State::Closed);
-            let released = guarded("shutdown", || {
-                let State::Open(state) = state else { return Ok(()) };
-                inner.shutdown.as_ref().map_or(Ok(()), |release| release(&state))
-            });
+            let released = guarded(
+                "shutdown",
+                |text| inner.tell_fault(text),
+                || {
+                    let State::Open(state) = state else { return Ok(()) };
+                    inner.shutdown.as_ref().map_or(Ok(()), |release| release(&state))
+                },
+            );
             match released {
                 Ok(()) => inner.wire.answer(&id, &Nothing {}),
                 Err(error) => inner.wire.refuse(&id, &error.to_rpc()),
@@ -344,12 +349,8 @@ impl<S> Inner<S> {
         let Call { id, operation, arguments, context } = call;
         let (name, run) = &self.operations[*operation];
         let written = self.opened().and_then(|state| {
-            guarded(name, || run(Asked { id, arguments }, &state, context, line)).inspect_err(|error| {
-                if error.code() == rpc_code::HANDLER_FAILED {
-                    // On a line of its own, whatever the handler printed last.
-                    complain(&format!("\ncall {}: {error}", context.call_id()));
-                }
-            })
+            let tell = |text: &str| context.tell_fault(text);
+            guarded(name, tell, || run(Asked { id, arguments }, &state, context, line))
         });
         match written {
             Ok(()) => self.wire.answer_line(id, line),
@@ -357,6 +358,11 @@ impl<S> Inner<S> {
         }
         line.clear();
         line.shrink_to(LINE_KEPT);
+    }
+
+    /// Tells the log of a fault in a hook.
+    fn tell_fault(&self, text: &str) {
+        tell_fault(&self.wire, Origin::default(), text);
     }
 
     /// The state, once an `init` under way has ended.
@@ -403,19 +409,7 @@ fn parse<'a, T: Deserialize<'a>>(method: &str, params: Option<&'a RawValue>) -> 
         .map_err(|error| RpcError::new(rpc_code::INVALID_PARAMS, format!("the params of {method}: {error}")))
 }
 
-/// Runs the author's code; a panic there fails this one request.
-///
-/// Where and why it panicked is on stderr by then: the panic hook writes it.
-fn guarded<T>(what: &str, run: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
-    let ended = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
-        Err(Error::coded(rpc_code::HANDLER_FAILED, format!("{what} failed unexpectedly: it panicked")))
-    });
-    // What was printed without a line end would come to light with a later call's.
-    drop(io::stdout().flush());
-    ended.map_err(Error::with_a_name)
-}
-
 fn complain(text: &str) {
-    // Where even stderr is gone, nobody is left to be told.
-    drop(writeln!(io::stderr(), "{text}"));
+    // On a line of its own, whatever was printed last. Where even stderr is gone, nobody is left to be told.
+    drop(writeln!(io::stderr(), "\n{text}"));
 }

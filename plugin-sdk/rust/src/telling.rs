@@ -10,6 +10,12 @@ use crate::wire::Wire;
 /// A longer text is cut, in bytes: the host keeps less of it, and a message has a limit of its own.
 const TEXT_MAX: usize = 64 * 1024;
 
+/// As much is told of a fault, in bytes.
+const FAULT_MAX: usize = 32 * 1024;
+
+/// The host keeps about as much of one line of the log, in bytes: a longer stack takes several.
+const LOG_ENTRY_MAX: usize = 8000;
+
 /// What something that is told belongs to.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Origin<'a> {
@@ -24,12 +30,24 @@ pub(crate) fn log(wire: &Wire, origin: Origin<'_>, level: LogLevel, message: &dy
     let message = message.to_string();
     let params = LogParams {
         level,
-        message: clipped(&message).into(),
+        message: clipped(&message, TEXT_MAX).into(),
         call_id: origin.call_id.cloned(),
         trace_id: origin.trace_id.map(Into::into),
     };
     // Text and ids: there is nothing in it that JSON could refuse.
     drop(wire.notify(method::LOG, &params));
+}
+
+/// Tells the log of a fault, in parts that the host shows whole.
+pub(crate) fn tell_fault(wire: &Wire, origin: Origin<'_>, text: &str) {
+    let mut rest = clipped(text, FAULT_MAX).trim_end();
+    while !rest.is_empty() {
+        let most = clipped(rest, LOG_ENTRY_MAX);
+        let lines = if most.len() == rest.len() { None } else { most.rfind('\n') };
+        let (entry, more) = rest.split_at(lines.unwrap_or(most.len()));
+        log(wire, origin, LogLevel::Error, &entry);
+        rest = more.trim_start_matches('\n');
+    }
 }
 
 pub(crate) fn progress(wire: &Wire, origin: Origin<'_>, done: f64, total: Option<f64>, message: &str) {
@@ -41,7 +59,7 @@ pub(crate) fn progress(wire: &Wire, origin: Origin<'_>, done: f64, total: Option
         call_id: origin.call_id.cloned(),
         done,
         total,
-        message: (!message.is_empty()).then(|| clipped(message).into()),
+        message: (!message.is_empty()).then(|| clipped(message, TEXT_MAX).into()),
     };
     // Numbers and text: there is nothing in it that JSON could refuse.
     drop(wire.notify(method::PROGRESS, &params));
@@ -53,9 +71,9 @@ pub(crate) fn trace_id(traceparent: &str) -> Option<&str> {
     (id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(id)
 }
 
-fn clipped(text: &str) -> &str {
+fn clipped(text: &str, most: usize) -> &str {
     let whole_characters = |end: &usize| text.is_char_boundary(*end);
-    let end = (0..=TEXT_MAX.min(text.len())).rev().find(whole_characters);
+    let end = (0..=most.min(text.len())).rev().find(whole_characters);
     &text[..end.unwrap_or_default()]
 }
 

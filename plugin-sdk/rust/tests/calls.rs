@@ -43,13 +43,16 @@ fn what_a_call_says_belongs_to_that_call() {
 }
 
 #[test]
-fn a_failures_name_that_is_none_is_a_fault_of_the_plugin() {
+fn a_failures_name_that_is_none_is_a_fault_of_the_plugin_and_its_message_is_told() {
     let fails =
         |_: (), _: &Context| -> Result<(), Error> { Err(Error::new("NotThere", "it is gone").hint("look")) };
     let host = Host::new(Plugin::new("p", "1.0.0").operation(Operation::new("fails", fails)));
-    let error = host.call("fails", json!({})).error();
+    let reply = host.call("fails", json!({}));
+    let error = reply.error();
     assert_eq!((error.code(), error.name.as_deref()), (2, None));
-    assert!(error.message.contains("did you mean \"not_there\"?"), "{error}");
+    assert_eq!(error.message, "it is gone; a fault in the plugin: \"NotThere\" is not a failure's name");
+    let [(LogLevel::Error, told)] = reply.logs.as_slice() else { panic!("{:?}", reply.logs) };
+    assert!(told.contains("did you mean \"not_there\"?") && told.contains("calls.rs:"), "{told}");
 }
 
 #[test]

@@ -21,8 +21,14 @@ impl Running {
     }
 
     fn with_lanes(lanes: u32) -> Running {
+        Running::with("ROUGH_LANES", &lanes.to_string())
+    }
+
+    fn with(variable: &str, value: &str) -> Running {
         let mut child = Command::new(rough())
-            .env("ROUGH_LANES", lanes.to_string())
+            .env_remove("RUST_BACKTRACE")
+            .env_remove("RUST_LIB_BACKTRACE")
+            .env(variable, value)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -168,30 +174,92 @@ fn a_result_too_large_for_a_message_fails_its_call_and_says_so() {
 }
 
 #[test]
-fn what_was_printed_without_a_line_end_is_told_with_its_call() {
+fn what_was_printed_without_a_line_end_is_told_with_its_call_and_is_not_glued_to_what_is_said_here() {
     let mut plugin = Running::start();
-    for (id, operation) in [("1", "print"), ("2", "panics")] {
-        plugin.send_call(id, operation, json!({}));
-        assert!(plugin.line().contains("\"id\":"));
-    }
+    plugin.send_call("1", "print", json!({}));
+    assert!(plugin.line().contains("printed"));
+    plugin.send("no message");
     assert!(plugin.end().0.success());
     let stderr = plugin.stderr();
-    let (_, after) = stderr.split_once("no line end").expect("it was printed");
-    assert!(after.starts_with('\n') && after.contains("the secret is"), "{stderr}");
+    assert!(stderr.contains("no line end\nskipped a line from the host"), "{stderr}");
+}
+
+/// What is logged of a fault of a call, an entry at `error`.
+fn fault(plugin: &mut Running, call_id: &str) -> String {
+    let entry: Value = serde_json::from_str(&plugin.line()).expect("JSON");
+    let params = &entry["params"];
+    assert_eq!((&entry["method"], &params["level"]), (&json!("log"), &json!("error")), "{entry}");
+    assert_eq!(params["call_id"], call_id, "{entry}");
+    params["message"].as_str().expect("text").to_owned()
 }
 
 #[test]
 fn a_panic_fails_that_call_only_and_tells_callers_nothing_inner() {
     let mut plugin = Running::start();
     plugin.send_call("1", "panics", json!({}));
+    let told = fault(&mut plugin, "c-1");
     let answer: Value = serde_json::from_str(&plugin.line()).expect("JSON");
     assert_eq!(answer["error"]["code"], json!(2));
     assert!(!answer.to_string().contains("/etc/rough") && !answer.to_string().contains(".rs"), "{answer}");
     plugin.send_call("2", "echo", json!({"text": "alive"}));
     assert!(plugin.line().contains("alive"));
     assert!(plugin.end().0.success());
+    let (first, note) = told.split_once('\n').expect("two lines");
+    assert!(first.starts_with("panics panicked at ") && first.contains("rough.rs:"), "{told}");
+    assert!(first.ends_with(": the secret is /etc/rough"), "{told}");
+    assert!(note.contains("env = { RUST_BACKTRACE = \"1\" }"), "{told}");
     let stderr = plugin.stderr();
-    assert!(stderr.contains("the secret is /etc/rough") && stderr.contains("rough.rs:"), "{stderr}");
+    assert!(!stderr.contains("panicked"), "told once: {stderr}");
+}
+
+#[test]
+fn with_rust_backtrace_the_stack_comes_with_a_panic_in_parts_that_the_host_shows_whole() {
+    let mut plugin = Running::with("RUST_BACKTRACE", "1");
+    plugin.send_call("1", "panics", json!({}));
+    let first = fault(&mut plugin, "c-1");
+    assert!(first.starts_with("panics panicked at ") && !first.contains("RUST_BACKTRACE"), "{first}");
+    let mut whole = first;
+    let answer = loop {
+        let line = plugin.line();
+        let message: Value = serde_json::from_str(&line).expect("JSON");
+        let Some(entry) = message["params"]["message"].as_str() else { break line };
+        assert!(entry.len() <= 8 * 1024, "{}", entry.len());
+        whole += entry;
+    };
+    assert!(whole.contains("rough::panics"), "{whole}");
+    assert!(answer.contains("panics failed unexpectedly: it panicked"), "{answer}");
+}
+
+#[test]
+fn a_hook_of_the_plugins_own_is_called_as_well() {
+    let mut plugin = Running::with("ROUGH_HOOK", "own");
+    plugin.send_call("1", "panics", json!({}));
+    assert!(fault(&mut plugin, "c-1").contains("the secret is"));
+    plugin.line();
+    assert!(plugin.end().0.success());
+    assert_eq!(plugin.stderr(), "the hook of its own\n");
+}
+
+#[test]
+fn panics_that_a_handler_catches_and_those_of_its_threads_are_told_too() {
+    let mut plugin = Running::start();
+    plugin.send_call("1", "catches", json!({}));
+    assert!(fault(&mut plugin, "c-1").contains("caught by the handler"));
+    assert!(plugin.line().contains("\"data\":true"));
+    assert!(plugin.end().0.success());
+    let stderr = plugin.stderr();
+    assert!(stderr.contains("in a thread of its own"), "{stderr}");
+}
+
+#[test]
+fn a_failure_under_a_bad_name_is_told_with_its_message() {
+    let mut plugin = Running::start();
+    plugin.send_call("1", "misname", json!({}));
+    let told = fault(&mut plugin, "c-1");
+    assert!(told.contains("did you mean \"not_there\"?") && told.contains("rough.rs:"), "{told}");
+    let answer: Value = serde_json::from_str(&plugin.line()).expect("JSON");
+    let message = "it is gone; a fault in the plugin: \"NotThere\" is not a failure's name";
+    assert_eq!(answer["error"], json!({"code": 2, "message": message}));
 }
 
 #[test]

@@ -20,6 +20,9 @@ pub struct LogsParams {
     /// Only this call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_id: Option<CallId>,
+    /// Only entries of this level, and more serious ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<LogLevel>,
     /// At most this many, the latest; 200 unless said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tail: Option<u32>,

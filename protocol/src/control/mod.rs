@@ -300,8 +300,8 @@ pub struct ReloadReport {
     /// Plugins that go on as they were although something changed: `status` says what, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub restart_required: Vec<PluginName>,
-    /// Plugins that were to be taken up, or served until now, and are not as configured, with the reason:
-    /// the old one goes on, or they are down. None that was left alone on purpose is here.
+    /// Plugins that were to be taken up, served until now, or were given up before, and are not as configured,
+    /// with the reason: the old one goes on, or they are down. None that was left alone on purpose is here.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub failed: BTreeMap<PluginName, String>,
     /// The run that each plugin taken up anew is in now.

@@ -24,6 +24,7 @@ const ELSEWHERE: &[&str] = &[
     "`plugd restart",
     "`plugd start",
     "`plugd status",
+    "`plugd check PATH`",
     "starts by itself",
     "mend what it waits for",
     "where it is restarted",

@@ -1,5 +1,7 @@
 //! The arguments of a call from the words on the command line, every digit kept.
 
+mod within;
+
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io::{ErrorKind, Read};
@@ -9,8 +11,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use plugd_protocol::CallError;
-
+pub(crate) use self::within::{Dotted, how_lists_are_written};
 use crate::failure::Failure;
 use crate::kept::{self, Reference};
 use crate::runtime::Runtime;
@@ -158,9 +159,6 @@ impl Arguments {
     /// The arguments as one JSON object, with the operation's schema where it is known.
     pub(crate) fn into_json(self, schema: Option<&RawValue>) -> Result<Box<RawValue>, Failure> {
         let schema: Option<Value> = schema.and_then(|schema| serde_json::from_str(schema.get()).ok());
-        if let Some(schema) = &schema {
-            self.none_within(schema)?;
-        }
         let mut object = String::from("{");
         for (index, (key, given)) in self.members.iter().enumerate() {
             if index > 0 {
@@ -179,67 +177,6 @@ impl Arguments {
         RawValue::from_string(object)
             .map_err(|error| Failure::internal(format!("the arguments could not be put together: {error}")))
     }
-}
-
-impl Arguments {
-    /// Refuses `object.member=value` for a member of an object that is declared, and says how to write it.
-    fn none_within(&self, schema: &Value) -> Result<(), Failure> {
-        let within = |key: &str| {
-            let (name, member) = key.split_once('.')?;
-            let is_object =
-                plugd_conformance::referred(property(schema, name)?, schema).get("properties").is_some();
-            (property(schema, key).is_none() && is_object).then(|| (name.to_owned(), member.to_owned()))
-        };
-        let Some((key, (name, _))) = self.members.iter().find_map(|(key, _)| Some((key, within(key)?)))
-        else {
-            return Ok(());
-        };
-        let mut object = Value::Object(serde_json::Map::new());
-        for (key, given) in &self.members {
-            let object_schema = plugd_conformance::referred(&schema["properties"][&name], schema);
-            match (within(key), given) {
-                (Some((of, member)), given) if of == name => {
-                    set(&mut object, &member, given.in_json(&member, object_schema));
-                }
-                (None, Given::Json(json)) if *key == name => {
-                    object = serde_json::from_str(json.get()).unwrap_or(object);
-                }
-                _ => {}
-            }
-        }
-        let words = plugd_engine::command_line(&[format!("{name}:={object}")]);
-        let message = format!("{key:?} is no argument: {name} is an object, and is given whole as JSON");
-        let mut error = CallError::new(plugd_protocol::ErrorKind::InvalidArguments, message);
-        error.hint = Some(format!("write {words}"));
-        Err(error.into())
-    }
-}
-
-impl Given {
-    /// The value as its schema would have it, as far as that is clear.
-    fn in_json(&self, key: &str, schema: &Value) -> Value {
-        let text = match self {
-            Given::Json(json) => return serde_json::from_str(json.get()).unwrap_or_default(),
-            Given::Kept { .. } => return "…".into(),
-            Given::Text(text) => text,
-        };
-        match is_meant_as_json(text, key, Some(schema)) {
-            true => serde_json::from_str(text).unwrap_or_default(),
-            false => text.as_str().into(),
-        }
-    }
-}
-
-/// Sets what a path of names with dots between them leads to.
-fn set(object: &mut Value, path: &str, value: Value) {
-    let mut at = object;
-    for name in path.split('.') {
-        if !at.is_object() {
-            *at = Value::Object(serde_json::Map::new());
-        }
-        at = &mut at[name];
-    }
-    *at = value;
 }
 
 /// The error for a value that is no JSON. An object or a list was meant as one: a shell takes quotes off.
@@ -401,22 +338,6 @@ mod tests {
         );
         assert_eq!(json(&["n=three", "n2= 3", "loop=3"], SCHEMA), r#"{"n":"three","n2":" 3","loop":"3"}"#);
         assert_eq!(json(&["ratio=null", "nothing=null"], SCHEMA), r#"{"ratio":"null","nothing":null}"#);
-    }
-
-    #[test]
-    fn a_member_of_an_object_is_given_with_the_whole_object() {
-        let schema = r##"{"properties":{"to":{"$ref":"#/$defs/to"},"a.b":{}},
-            "$defs":{"to":{"properties":{"street":{"type":"string"},"zip":{"type":"integer"}}}}}"##;
-        let words = ["to.street=Main St".to_owned(), "to.zip=3".to_owned(), "n=1".to_owned()];
-        let arguments = Arguments::read(&words, None).unwrap();
-        assert!(arguments.need_schema());
-        let failure =
-            arguments.into_json(Some(&RawValue::from_string(schema.to_owned()).unwrap())).unwrap_err();
-        let hint = r#"write 'to:={"street":"Main St","zip":3}'"#;
-        assert_eq!((failure.exit, failure.error.hint.as_deref()), (3, Some(hint)));
-        assert!(failure.error.message.starts_with("\"to.street\" is no argument"), "{failure:?}");
-        // What is declared, or belongs to no object that is, goes on to the schema.
-        assert_eq!(json(&["a.b=1", "x.y=2"], schema), r#"{"a.b":"1","x.y":"2"}"#);
     }
 
     #[test]

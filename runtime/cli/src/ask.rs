@@ -145,13 +145,7 @@ impl<'a> Prompter<'a> {
                 let schema = question.schema.as_deref();
                 let schema: Value =
                     schema.and_then(|schema| serde_json::from_str(schema.get()).ok()).unwrap_or_default();
-                render::members_of(&schema).lines().for_each(|line| say(&format!("[ask] {line}")));
-                // Before the prompt: some type as soon as they see it.
-                let silent = question.sensitive.then(Silence::begin).flatten();
-                self.line.open(&prompt(question, &schema));
-                let typed = self.typed(&ask.token, queue).await;
-                drop(silent);
-                match typed {
+                match self.one(question, &schema, &ask.token, queue).await {
                     Typed::Line(line) if line.is_empty() && schema.get("default").is_some() => {
                         // The default stands for it.
                         answers.remove(&question.name);
@@ -181,6 +175,30 @@ impl<'a> Prompter<'a> {
                     }
                 }
                 Err(Failure { error, .. }) => return say(&format!("[ask] {}", visible_line(&error.message))),
+            }
+        }
+    }
+
+    /// Asks one question, again where Enter alone says nothing.
+    async fn one(
+        &mut self,
+        question: &Question,
+        schema: &Value,
+        token: &str,
+        queue: &mut VecDeque<Ask>,
+    ) -> Typed {
+        render::members_of(schema).lines().for_each(|line| say(&format!("[ask] {line}")));
+        loop {
+            // Before the prompt: some type as soon as they see it.
+            let silent = question.sensitive.then(Silence::begin).flatten();
+            self.line.open(&prompt(question, schema));
+            let typed = self.typed(token, queue).await;
+            drop(silent);
+            match &typed {
+                Typed::Line(line) if line.is_empty() && must_say_something(schema) => {
+                    say("[ask] something must be typed here; Ctrl-D answers nothing");
+                }
+                Typed::Line(_) | Typed::NoMore | Typed::Ended(_) => return typed,
             }
         }
     }
@@ -315,6 +333,13 @@ pub(crate) fn expected(schema: &Value) -> Option<String> {
     }
 }
 
+/// Whether Enter alone is no answer: a text without a default, unless its schema says that it may be empty.
+fn must_say_something(schema: &Value) -> bool {
+    let is_text = matches!(schema.get("type").and_then(Value::as_str), Some("string"))
+        || (schema.get("type").is_none() && schema.get("enum").is_none());
+    is_text && schema.get("default").is_none() && schema.get("minLength").and_then(Value::as_u64) != Some(0)
+}
+
 /// A question as it stands before the place to type: what is asked, and what will do.
 fn prompt(question: &Question, schema: &Value) -> String {
     let text = if question.prompt.is_empty() { &question.name } else { &question.prompt };
@@ -385,6 +410,21 @@ mod tests {
         let place = json!({"type": "object", "properties": {"zip": {"type": "integer"}}});
         check(place, "[ask] How \\u{1b}[2Jmany? (as JSON: {\"zip\":…}): ");
         check(json!({"enum": ["red", 3]}), "[ask] How \\u{1b}[2Jmany? (red/3): ");
+    }
+
+    #[test]
+    fn enter_alone_is_no_text() {
+        for (schema, must) in [
+            (Value::Null, true),
+            (json!({"type": "string"}), true),
+            (json!({"type": "string", "default": "x"}), false),
+            (json!({"type": "string", "minLength": 0}), false),
+            // What is wrong with that its schema says.
+            (json!({"type": "integer"}), false),
+            (json!({"enum": ["red"]}), false),
+        ] {
+            assert_eq!(must_say_something(&schema), must, "{schema}");
+        }
     }
 
     #[test]

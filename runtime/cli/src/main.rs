@@ -27,6 +27,7 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 
 use clap::Parser;
+use rustix::fs::Mode;
 
 use crate::args::Cli;
 use crate::context::Context;
@@ -35,6 +36,7 @@ use crate::output::{Format, Output};
 
 fn main() -> ExitCode {
     plugd_engine::launcher::take_over();
+    unmask_owner();
     let mut cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return ExitCode::from(refuse(&error)),
@@ -51,6 +53,13 @@ fn main() -> ExitCode {
         }
     };
     ExitCode::from(code)
+}
+
+/// What is written for a user is there for that user, whatever the shell masks: a state folder that its owner
+/// cannot enter is of no use. What others may do stays masked, here and in plugins.
+fn unmask_owner() {
+    let masked = rustix::process::umask(Mode::empty());
+    rustix::process::umask(masked.difference(Mode::RWXU));
 }
 
 /// One thread is enough, and starts soonest: all real work is in the plugins' processes.

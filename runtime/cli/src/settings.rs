@@ -68,7 +68,9 @@ pub(crate) fn single(program: &Path) -> Result<Config, Failure> {
     // Read as if a file beside the executable named it: one way in, one set of defaults.
     let beside = found.with_file_name("plugd.toml");
     let command = serde_json::Value::from(found.to_string_lossy().into_owned());
-    let text = format!("[plugins.{}]\ncommand = [{command}]\n", plugin_name(&found));
+    // By whatever links it is reached, it is called as it was typed.
+    let typed = std::path::absolute(program).unwrap_or_else(|_| found.clone());
+    let text = format!("[plugins.{}]\ncommand = [{command}]\n", plugin_name(&typed));
     let mut plugins = Config::parse(&text, &beside, &environment)?.plugins;
     for plugin in plugins.values_mut() {
         plugin.source = Source::Embedded;
@@ -76,11 +78,15 @@ pub(crate) fn single(program: &Path) -> Result<Config, Failure> {
     Ok(places.with_only(plugins))
 }
 
-/// The executable's stem, with what a plugin's name may not hold replaced.
+/// A path's stem as the name of its plugin.
 fn plugin_name(program: &Path) -> String {
-    let stem = program.file_stem().unwrap_or_default().to_string_lossy();
+    fitting_name(&program.file_stem().unwrap_or_default().to_string_lossy())
+}
+
+/// A name that a plugin may have: what it may not hold is replaced.
+pub(crate) fn fitting_name(written: &str) -> String {
     let legal = |character: char| character.is_ascii_alphanumeric() || character == '-' || character == '_';
-    let name: String = stem
+    let name: String = written
         .chars()
         .map(|character| if legal(character) { character } else { '_' })
         .skip_while(|character| !character.is_ascii_alphanumeric())

@@ -22,7 +22,7 @@ mod transcript;
 use std::time::Duration;
 
 pub use example::{example_arguments, referred};
-pub use run::check;
+pub use run::{LEFT_OUT, check};
 pub use scenario::Scenario;
 pub use scenarios::{GROUPS, scenarios};
 

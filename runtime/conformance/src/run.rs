@@ -115,6 +115,9 @@ async fn run(kit: &Kit, scenario: &Scenario, is_ready: bool) -> ScenarioReport {
     report(scenario, came, millis(began.elapsed()))
 }
 
+/// What is said of a scenario that takes long where it is to be quick.
+pub const LEFT_OUT: &str = "it takes long, and --quick was given";
+
 /// What is missing for a scenario to say anything.
 fn unmet(kit: &Kit, scenario: &Scenario, is_ready: bool) -> Option<String> {
     let why = match scenario.needs {
@@ -130,7 +133,7 @@ fn unmet(kit: &Kit, scenario: &Scenario, is_ready: bool) -> Option<String> {
         Needs::Manifest | Needs::Ready | Needs::Refusing | Needs::Call
             if scenario.is_slow() && kit.options().quick =>
         {
-            "it takes long, and --quick was given"
+            LEFT_OUT
         }
         Needs::Manifest | Needs::Ready | Needs::Refusing | Needs::Call => return None,
     };

@@ -1,13 +1,16 @@
 //! The control socket's place in the file system: private, locked before bind, never stolen.
 
-use std::fs::{DirBuilder, File, OpenOptions, Permissions};
-use std::io::{Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+mod lock;
+
+use std::fs::{DirBuilder, File, Permissions};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::fs::{Access, access};
+
+use self::lock::{Lock, lock_path, take_lock};
 
 /// The kernel's limit for a socket's path (`sun_path` less its closing zero).
 const PATH_MAX: usize = 107;
@@ -116,19 +119,8 @@ impl ControlSocket {
     /// # Errors
     /// [`BindError`]; a daemon that has the socket already is left unharmed.
     pub fn bind(path: &Path) -> Result<ControlSocket, BindError> {
-        let path = std::path::absolute(path).map_err(failed("use", path))?;
-        let (Some(dir), Some(_)) = (path.parent(), path.file_name()) else {
-            return Err(BindError::NotASocket { path });
-        };
-        // Bound under this name first, so that the socket is private before anyone can find it.
-        let unfinished = dir.join(format!(".{}", std::process::id()));
-        for candidate in [&path, &unfinished] {
-            let length = candidate.as_os_str().len();
-            if length > PATH_MAX {
-                return Err(BindError::PathTooLong { path: candidate.clone(), length });
-            }
-        }
-        private_folder(dir, &path)?;
+        let Place { path, dir, unfinished } = Place::of(path)?;
+        private_folder(&dir, &path)?;
         let lock = match take_lock(&lock_path(&path))? {
             Lock::Ours(lock) => lock,
             Lock::Theirs { pid } => return Err(BindError::AlreadyRunning { pid, socket: path }),
@@ -140,6 +132,32 @@ impl ControlSocket {
             let _ = std::fs::remove_file(&unfinished);
         })?;
         Ok(ControlSocket { listener, path, identity, _state: None, _lock: lock })
+    }
+
+    /// What [`ControlSocket::bind`] would refuse, as far as it is seen without taking or making anything.
+    ///
+    /// # Errors
+    /// The [`BindError`] that a daemon would end with. One that starts at this moment is not seen.
+    pub fn examine(path: &Path) -> Result<(), BindError> {
+        let Place { path, dir, .. } = Place::of(path)?;
+        if dir.is_dir() {
+            is_open_to_others(&dir, &path)?;
+        }
+        can_write_to(&dir)?;
+        lock::can_be_locked(&lock_path(&path))?;
+        is_leftover(&path).map(drop)
+    }
+
+    /// The same of [`ControlSocket::with_state`].
+    ///
+    /// # Errors
+    /// [`BindError`]
+    pub fn examine_state(dir: &Path) -> Result<(), BindError> {
+        can_write_to(dir)?;
+        match lock::held_by(&dir.join(STATE_LOCK))? {
+            Some(pid) => Err(BindError::StateInUse { pid, dir: dir.to_owned() }),
+            None => Ok(()),
+        }
     }
 
     /// Takes the folder for state along: two daemons would undo there what the other one keeps.
@@ -185,6 +203,31 @@ impl Drop for ControlSocket {
     }
 }
 
+/// Where a socket is to lie.
+struct Place {
+    path: PathBuf,
+    dir: PathBuf,
+    /// It is bound under this name first, so that it is private before anyone can find it.
+    unfinished: PathBuf,
+}
+
+impl Place {
+    fn of(path: &Path) -> Result<Place, BindError> {
+        let path = std::path::absolute(path).map_err(failed("use", path))?;
+        let (Some(dir), Some(_)) = (path.parent(), path.file_name()) else {
+            return Err(BindError::NotASocket { path });
+        };
+        let unfinished = dir.join(format!(".{}", std::process::id()));
+        for candidate in [&path, &unfinished] {
+            let length = candidate.as_os_str().len();
+            if length > PATH_MAX {
+                return Err(BindError::PathTooLong { path: candidate.clone(), length });
+            }
+        }
+        Ok(Place { dir: dir.to_owned(), unfinished, path })
+    }
+}
+
 /// Gives the bound socket its mode, then its name.
 fn finish(unfinished: &Path, path: &Path) -> Result<(u64, u64), BindError> {
     std::fs::set_permissions(unfinished, Permissions::from_mode(0o600)).map_err(failed("protect", path))?;
@@ -208,6 +251,14 @@ fn failed(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> B
 /// changing the mode of somebody's project folder would be a surprise.
 fn private_folder(dir: &Path, socket: &Path) -> Result<(), BindError> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed("make the folder", dir))?;
+    match is_open_to_others(dir, socket)? {
+        true => std::fs::set_permissions(dir, Permissions::from_mode(0o700)).map_err(failed("protect", dir)),
+        false => Ok(()),
+    }
+}
+
+/// Whether the folder lets others in and is to be tightened; an error where it is not ours to tighten.
+fn is_open_to_others(dir: &Path, socket: &Path) -> Result<bool, BindError> {
     let metadata = std::fs::metadata(dir).map_err(failed("look at", dir))?;
     let problem = |problem: String| Err(BindError::Folder { dir: dir.to_owned(), problem });
     let (owner, us) = (metadata.uid(), rustix::process::geteuid().as_raw());
@@ -218,15 +269,27 @@ fn private_folder(dir: &Path, socket: &Path) -> Result<(), BindError> {
     }
     let mode = metadata.mode() & 0o7777;
     if mode & 0o077 == 0 {
-        return Ok(());
+        return Ok(false);
     }
     if mode & 0o022 == 0 && holds_only(dir, socket) {
-        return std::fs::set_permissions(dir, Permissions::from_mode(0o700)).map_err(failed("protect", dir));
+        return Ok(true);
     }
     problem(format!(
         "lets others in (mode {mode:04o}): expected 0700; run `chmod 700 {}`, or set daemon.socket to a folder of its own",
         dir.display()
     ))
+}
+
+/// Whether files can be made in a folder, or the folder itself where there is none yet.
+fn can_write_to(dir: &Path) -> Result<(), BindError> {
+    let Some(there) = dir.ancestors().find(|ancestor| ancestor.exists()) else { return Ok(()) };
+    let action = if there == dir && dir.is_dir() { "write to the folder" } else { "make the folder" };
+    let looked = match there.is_dir() {
+        true => access(there, Access::WRITE_OK | Access::EXEC_OK).map_err(std::io::Error::from),
+        false if there == dir => Err(rustix::io::Errno::EXIST.into()),
+        false => Err(rustix::io::Errno::NOTDIR.into()),
+    };
+    looked.map_err(failed(action, dir))
 }
 
 /// Whether the folder holds nothing but what a daemon leaves there.
@@ -238,62 +301,25 @@ fn holds_only(dir: &Path, socket: &Path) -> bool {
     })
 }
 
-fn lock_path(socket: &Path) -> PathBuf {
-    let mut name = socket.as_os_str().to_owned();
-    name.push(".lock");
-    name.into()
-}
-
-/// What came of trying to take a lock.
-enum Lock {
-    /// Held for as long as the file is open.
-    Ours(File),
-    /// Somebody holds it.
-    Theirs { pid: Option<u32> },
-}
-
-/// Takes the exclusive lock of a file and writes our pid into it.
-///
-/// The lock alone decides; the pid is for people, may be stale, and is never signalled.
-fn take_lock(path: &Path) -> Result<Lock, BindError> {
-    let mut file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
-        .open(path)
-        .map_err(failed("open the lock file", path))?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {}
-        Err(rustix::io::Errno::WOULDBLOCK) => {
-            let mut text = String::new();
-            let _ = file.read_to_string(&mut text);
-            return Ok(Lock::Theirs { pid: text.trim().parse().ok() });
-        }
-        Err(error) => return Err(failed("lock", path)(error.into())),
-    }
-    let write_pid = |file: &mut File| {
-        file.set_len(0)?;
-        file.rewind()?;
-        writeln!(file, "{}", std::process::id())
-    };
-    write_pid(&mut file).map_err(failed("write the lock file", path))?;
-    Ok(Lock::Ours(file))
-}
-
-/// Removes what a daemon that died left behind; anything but a socket is somebody's file.
+/// Removes what a daemon that died left behind.
 fn remove_leftover(path: &Path) -> Result<(), BindError> {
+    match is_leftover(path)? {
+        true => std::fs::remove_file(path).map_err(failed("remove the leftover socket", path)),
+        false => Ok(()),
+    }
+}
+
+/// Whether a daemon that died left its socket there; anything but a socket is somebody's file.
+fn is_leftover(path: &Path) -> Result<bool, BindError> {
     match std::fs::symlink_metadata(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(failed("look at", path)(error)),
         Ok(metadata) if metadata.file_type().is_socket() => {
             // Nobody listens on what a daemon that died left; on another program's, somebody does.
             if std::os::unix::net::UnixStream::connect(path).is_ok() {
                 return Err(BindError::InUse { path: path.to_owned() });
             }
-            std::fs::remove_file(path).map_err(failed("remove the leftover socket", path))
+            Ok(true)
         }
         Ok(_) => Err(BindError::NotASocket { path: path.to_owned() }),
     }
@@ -394,6 +420,36 @@ mod tests {
         UnixStream::connect(&path).expect("the other program still has it");
         drop(other);
         ControlSocket::bind(&path).expect("nobody listens on what is left");
+    }
+
+    #[test]
+    fn what_would_be_refused_is_seen_beforehand_and_nothing_is_made() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("run/plugd.sock");
+        let said = |path: &Path| ControlSocket::examine(path).err().map(|error| error.to_string());
+        assert_eq!(said(&path), None);
+        assert!(!path.parent().unwrap().exists(), "looking makes nothing");
+        let check = || {
+            let seen = said(&path).expect("it is seen");
+            assert_eq!(ControlSocket::bind(&path).expect_err("it is refused").to_string(), seen);
+        };
+        std::fs::create_dir(path.parent().unwrap()).unwrap();
+        std::fs::set_permissions(path.parent().unwrap(), Permissions::from_mode(0o777)).unwrap();
+        check();
+        std::fs::set_permissions(path.parent().unwrap(), Permissions::from_mode(0o700)).unwrap();
+        std::fs::write(&path, "precious").unwrap();
+        check();
+        std::fs::remove_file(&path).unwrap();
+        std::fs::remove_file(lock_path(&path)).unwrap();
+        std::fs::create_dir(lock_path(&path)).unwrap();
+        check();
+        std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path.parent().unwrap(), "no folder").unwrap();
+        check();
+        std::fs::remove_file(path.parent().unwrap()).unwrap();
+        let _socket = ControlSocket::bind(&path).unwrap().with_state(temp.path()).unwrap();
+        let error = ControlSocket::examine_state(temp.path()).expect_err("it is in use").to_string();
+        assert!(error.contains(&format!("pid {}", std::process::id())), "{error}");
     }
 
     #[test]

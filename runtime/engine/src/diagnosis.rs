@@ -68,7 +68,8 @@ impl Patient<'_> {
         self.views.get(&self.plugin.name)
     }
 
-    fn state(&self) -> PluginState {
+    /// As it is shown.
+    pub(crate) fn state(&self) -> PluginState {
         self.view().map_or(PluginState::Registered, shown_state)
     }
 
@@ -81,6 +82,10 @@ impl Patient<'_> {
     fn of_state(&self, state: PluginState) -> Finding {
         let name = &self.plugin.name;
         let (severity, hint) = match state {
+            PluginState::Starting if self.reason().is_some() => (
+                Severity::Problem,
+                Some(self.how_to_look("`plugd logs NAME` shows what it said when it failed")),
+            ),
             PluginState::Registered
             | PluginState::Starting
             | PluginState::Ready
@@ -95,12 +100,13 @@ impl Patient<'_> {
                 (Severity::Problem, Some(format!("{}, then `plugd start {name}`", self.how_to_mend())))
             }
             PluginState::Blocked => (Severity::Problem, Some(self.how_to_unblock())),
-            PluginState::Backoff => {
-                (Severity::Problem, Some(format!("`plugd logs {name}` shows what it said before it ended")))
-            }
+            PluginState::Backoff => (
+                Severity::Problem,
+                Some(self.how_to_look("`plugd logs NAME` shows what it said before it ended")),
+            ),
             PluginState::Stopped => (Severity::Warning, Some(format!("`plugd start {name}` brings it back"))),
         };
-        let reason = self.view().and_then(|view| view.reason.as_deref());
+        let reason = self.reason();
         let again = self.next_start().map(|time| format!("; it is tried again {time}")).unwrap_or_default();
         let mut finding =
             Finding { hint, ..self.finding(severity, format!("{name} {}{again}", told(state, reason))) };
@@ -109,6 +115,11 @@ impl Patient<'_> {
             finding.details.extend(self.last_words(state));
         }
         finding
+    }
+
+    /// Why it is as it is; of one that starts, after what failure it is tried again.
+    fn reason(&self) -> Option<&str> {
+        self.view()?.reason.as_deref()
     }
 
     /// When it is tried again, where it is.
@@ -143,7 +154,10 @@ impl Patient<'_> {
     /// How its last run ended and what it said; of one that was stopped there is nothing to tell.
     fn last_words(&self, state: PluginState) -> Vec<String> {
         let last = self.view().and_then(|view| view.exits.last());
-        let gave_up = matches!(state, PluginState::Disabled | PluginState::Failed | PluginState::Backoff);
+        let gave_up = matches!(
+            state,
+            PluginState::Disabled | PluginState::Failed | PluginState::Backoff | PluginState::Starting
+        );
         last.filter(|exit| gave_up || !exit.by_plugd).map(words_of).unwrap_or_default()
     }
 
@@ -228,7 +242,7 @@ impl Patient<'_> {
             let lost = view.exits.iter().rev().find(|exit| exit.unasked);
             let times = if view.view.restarts == 1 { "once" } else { "several times" };
             findings.push(Finding {
-                hint: Some(format!("`plugd logs {name}` shows what it said before it ended")),
+                hint: Some(self.how_to_look("`plugd logs NAME` shows what it said before it ended")),
                 details: lost.map(words_of).unwrap_or_default(),
                 ..self.finding(Severity::Warning, format!("{name} ended unasked {times} lately"))
             });
@@ -299,9 +313,29 @@ impl Patient<'_> {
             return format!("install {interpreter}, or mend the first line of {program}");
         }
         match self.view().is_some_and(|view| !view.exits.is_empty()) {
-            true => format!("mend the reason (`plugd logs {}` has more)", self.plugin.name),
+            true => format!("mend the reason ({})", self.how_to_look("`plugd logs NAME` has more")),
             false => "mend the reason".to_owned(),
         }
+    }
+
+    /// Where more is to be seen of how it failed: in the log, if that has anything.
+    fn how_to_look(&self, in_the_log: &str) -> String {
+        let last = self.view().and_then(|view| view.exits.last());
+        if last.is_none_or(|exit| !exit.silent) {
+            return in_the_log.replace("NAME", self.plugin.name.as_str());
+        }
+        let mut words = vec![self.plugin.program.display().to_string()];
+        let arguments = self.plugin.command.get(1..).unwrap_or_default();
+        let place = match arguments {
+            [] => String::new(),
+            // They may name files of the folder that it runs in.
+            arguments => {
+                words.push("--".to_owned());
+                words.extend_from_slice(arguments);
+                format!(" in {}", self.plugin.cwd.display())
+            }
+        };
+        format!("it said nothing: `plugd check {}`{place} tries it", command_line(&words))
     }
 
     fn how_to_unblock(&self) -> String {

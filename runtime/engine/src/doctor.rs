@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use plugd_protocol::control::{ClaimsChanged, DoctorReport, Finding, Severity, StatusParams};
+use plugd_protocol::control::{ClaimsChanged, DoctorReport, Finding, PluginState, Severity, StatusParams};
 use plugd_protocol::{CallError, PluginName};
 use plugd_store::{Health, Store};
 use plugd_supervisor::driver::PluginView;
@@ -52,24 +52,27 @@ impl Engine {
         for (plugin, problem) in check::problems(&config, &snapshot) {
             amiss.entry(plugin).or_default().push(problem);
         }
-        let mut well = 0;
+        let mut rest = Rest::default();
         for plugin in config.plugins.values() {
             if params.plugin.as_ref().is_some_and(|asked| *asked != plugin.name) {
                 continue;
             }
-            let found = diagnose(&Patient {
+            let patient = Patient {
                 plugin,
                 views: &views,
                 manifest: snapshot.plugin(&plugin.name).map(|registered| &registered.manifest),
                 amiss: amiss.remove(&plugin.name).unwrap_or_default(),
                 claims_changed: self.claims_changed(plugin),
-            });
-            well += usize::from(found.iter().all(|finding| finding.severity == Severity::Ok));
+            };
+            let found = diagnose(&patient);
+            if found.iter().all(|finding| finding.severity == Severity::Ok) {
+                rest.count(&plugin.name, patient.state());
+            }
             let told = |finding: &Finding| finding.severity != Severity::Ok || params.plugin.is_some();
             findings.extend(found.into_iter().filter(told));
         }
-        if params.plugin.is_none() && well > 0 {
-            findings.push(ok(self.how_well(well)));
+        if params.plugin.is_none() {
+            findings.extend(rest.told(self.opening()));
         }
         findings.sort_by(|one, other| (one.severity, &one.plugin).cmp(&(other.severity, &other.plugin)));
         Ok(DoctorReport { findings })
@@ -100,18 +103,65 @@ impl Engine {
             }
         }
     }
+}
 
-    /// That so many plugins have nothing wrong with them, as far as is known.
-    fn how_well(&self, count: usize) -> String {
-        match (self.opening(), count) {
-            (Opening::Everything, 1) => "1 plugin is well".to_owned(),
-            (Opening::Everything, count) => format!("{count} plugins are well"),
+/// Plugins that nothing is wrong with; one that has not come up yet is not called well.
+#[derive(Default)]
+struct Rest<'a> {
+    up: usize,
+    unknown: Vec<&'a PluginName>,
+    leaving: Vec<&'a PluginName>,
+    disabled: Vec<&'a PluginName>,
+}
+
+impl<'a> Rest<'a> {
+    fn count(&mut self, name: &'a PluginName, state: PluginState) {
+        match state {
+            PluginState::Ready | PluginState::Busy | PluginState::Idle => self.up += 1,
+            PluginState::Registered | PluginState::Starting => self.unknown.push(name),
+            PluginState::Disabled => self.disabled.push(name),
+            // The others have a finding of their own.
+            PluginState::Stopping
+            | PluginState::Stopped
+            | PluginState::Failed
+            | PluginState::Blocked
+            | PluginState::Backoff => self.leaving.push(name),
+        }
+    }
+
+    fn told(&self, opening: Opening) -> Vec<Finding> {
+        let plugins =
+            |count: usize| if count == 1 { "1 plugin".to_owned() } else { format!("{count} plugins") };
+        let is = |count: usize| if count == 1 { "is" } else { "are" };
+        let mut told = Vec::new();
+        if self.up > 0 {
+            told.push(ok(format!("{} {} well", plugins(self.up), is(self.up))));
+        }
+        let unknown = self.unknown.len();
+        match opening {
+            _ if unknown == 0 => {}
+            Opening::Everything => told.push(ok(format!(
+                "{} {} still starting, and nothing is known of how: {}",
+                plugins(unknown),
+                is(unknown),
+                names(self.unknown.iter().copied())
+            ))),
             // Their files are right; whether they start is another matter.
-            (Opening::OnDemand, count) => {
-                let plugins = if count == 1 { "1 plugin was" } else { &*format!("{count} plugins were") };
-                format!("{plugins} found with nothing wrong; none was run, so that is all that is known")
+            Opening::OnDemand => {
+                let was = if unknown == 1 { "was" } else { "were" };
+                told.push(ok(format!(
+                    "{} {was} found with nothing wrong; none was run, so that is all that is known",
+                    plugins(unknown)
+                )));
             }
         }
+        if !self.leaving.is_empty() {
+            told.push(ok(format!("just stopping: {}", names(self.leaving.iter().copied()))));
+        }
+        if !self.disabled.is_empty() {
+            told.push(ok(format!("disabled, as is configured: {}", names(self.disabled.iter().copied()))));
+        }
+        told
     }
 }
 

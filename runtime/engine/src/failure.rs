@@ -5,34 +5,43 @@ use std::time::Duration;
 use plugd_protocol::control::PluginState;
 use plugd_protocol::error::{ErrorClass, ErrorData, ErrorKind, rpc_code};
 use plugd_protocol::{CallError, Outcome, PluginName, RpcError};
-use plugd_supervisor::driver::{Heard, NotAdmitted, PluginView, RunFailure, Sandbox};
+use plugd_supervisor::driver::{Heard, NotAdmitted, PluginView, RunFailure, SAID_NOTHING, Sandbox};
 use plugd_supervisor::machine::StopReason;
 
 /// Nothing is added to a hint with more characters: it explains enough.
 const HINT_SHORT_CHARS: usize = 300;
 
+/// Why a plugin is disabled with which nothing is wrong.
+const SWITCHED_OFF: [&str; 2] = ["disabled by an operator", "disabled in plugd.toml"];
+
+/// An error about a plugin, whose name stands in its hint.
+fn about(plugin: &PluginName, kind: ErrorKind, message: impl Into<String>) -> CallError {
+    CallError::new(kind, message).about(plugin)
+}
+
 /// The error for a call that no run took.
 pub(crate) fn not_admitted(plugin: &PluginName, failure: NotAdmitted) -> CallError {
     let because = |reason: Option<String>| reason.map(|reason| format!(": {reason}")).unwrap_or_default();
     match failure {
-        NotAdmitted::Overloaded { waiting } => CallError::new(
+        NotAdmitted::Overloaded { waiting } => about(
+            plugin,
             ErrorKind::Overloaded,
             format!("{plugin} is busy and {waiting} calls wait for it already"),
         ),
         NotAdmitted::QueueTimedOut => {
-            CallError::new(ErrorKind::QueueTimedOut, format!("no lane of {plugin} came free in time"))
+            about(plugin, ErrorKind::QueueTimedOut, format!("no lane of {plugin} came free in time"))
         }
         NotAdmitted::StartTimedOut { state, reason } => {
             let message =
                 format!("{plugin} was still {} when the time was over{}", word(state), because(reason));
-            CallError::new(ErrorKind::StartTimedOut, message)
+            about(plugin, ErrorKind::StartTimedOut, message)
         }
-        NotAdmitted::Unavailable { reason } => CallError::new(
-            ErrorKind::Unavailable,
-            format!("{plugin} keeps failing to start{}", because(reason)),
-        ),
+        NotAdmitted::Unavailable { reason } => {
+            let message = format!("{plugin} keeps failing to start{}", because(reason));
+            where_silent(plugin, about(plugin, ErrorKind::Unavailable, message))
+        }
         NotAdmitted::Shut { state, reason } => shut(plugin, state, reason),
-        NotAdmitted::Gone => CallError::new(ErrorKind::ShuttingDown, "plugd is shutting down"),
+        NotAdmitted::Gone => about(plugin, ErrorKind::ShuttingDown, "plugd is shutting down"),
     }
 }
 
@@ -55,11 +64,10 @@ pub(crate) fn down(state: PluginState) -> Option<ErrorKind> {
 
 fn shut(plugin: &PluginName, state: PluginState, reason: Option<String>) -> CallError {
     let kind = down(state).unwrap_or(ErrorKind::ShuttingDown);
-    let error = CallError::new(kind, format!("{plugin} {}", is(state, reason.as_deref())));
+    let error = about(plugin, kind, format!("{plugin} {}", is(state, reason.as_deref())));
     match kind {
-        ErrorKind::Stopped => error.hint(format!("`plugd start {plugin}` brings it back")),
-        ErrorKind::Failed => error.hint(format!("mend the reason, then `plugd start {plugin}`")),
-        ErrorKind::Disabled if error.message.ends_with(" disabled by an operator") => {
+        // By whomever: an operator's word goes before that of the file.
+        ErrorKind::Disabled if reason.as_deref().is_some_and(|reason| SWITCHED_OFF.contains(&reason)) => {
             error.hint(format!("`plugd enable {plugin}` lets it be used again"))
         }
         _ => error,
@@ -73,12 +81,13 @@ pub(crate) fn removed_meanwhile(plugin: &PluginName, error: CallError) -> CallEr
         return error;
     }
     match error.outcome {
-        Outcome::NotRun => CallError::new(
+        Outcome::NotRun => about(
+            plugin,
             ErrorKind::UnknownPlugin,
             format!("{plugin} was removed while the call waited for it"),
         ),
         Outcome::Unknown | Outcome::Completed => {
-            CallError::new(ErrorKind::Stopped, format!("{plugin} was removed during the call"))
+            about(plugin, ErrorKind::Stopped, format!("{plugin} was removed during the call"))
                 .outcome(error.outcome)
                 .hint(ErrorKind::UnknownPlugin.hint())
         }
@@ -97,7 +106,7 @@ pub(crate) fn not_up(view: &PluginView) -> Option<CallError> {
                 PluginState::Failed => ErrorKind::Failed,
                 _ => ErrorKind::Unavailable,
             };
-            Some(CallError::new(kind, message))
+            Some(where_silent(&view.name, about(&view.name, kind, message)))
         }
         _ => None,
     }
@@ -137,42 +146,51 @@ pub(crate) fn run_failure(plugin: &PluginName, sandbox: Sandbox, failure: RunFai
         RunFailure::NotDelivered => return None,
         RunFailure::Plugin(error) => confined(plugin, sandbox, plugin_error(plugin, error)),
         RunFailure::MissingData => {
-            CallError::new(ErrorKind::MissingData, format!("the answer of {plugin} has no \"data\""))
+            about(plugin, ErrorKind::MissingData, format!("the answer of {plugin} has no \"data\""))
                 .outcome(Outcome::Completed)
         }
         RunFailure::FrameTooLarge { limit } => {
             let message = format!("frame too large: {plugin} wrote a line above the limit of {limit} bytes");
-            CallError::new(ErrorKind::FrameTooLarge, message).outcome(Outcome::Unknown)
+            about(plugin, ErrorKind::FrameTooLarge, message).outcome(Outcome::Unknown)
         }
         RunFailure::ArgumentsTooLarge { limit } => {
             let message = format!("the arguments are above the frame limit of {limit} bytes");
-            CallError::new(ErrorKind::ArgumentsTooLarge, message)
+            about(plugin, ErrorKind::ArgumentsTooLarge, message)
         }
         RunFailure::Malformed { why } => {
             let message = format!("{plugin} answered with something that is no response: {why}");
-            CallError::new(ErrorKind::ProtocolViolation, message).outcome(Outcome::Unknown)
+            about(plugin, ErrorKind::ProtocolViolation, message).outcome(Outcome::Unknown)
         }
         RunFailure::TimedOut { after, heard } => timed_out(plugin, after, heard).outcome(Outcome::Unknown),
         RunFailure::Stalled { after } => {
             let message = format!("{plugin} made no progress for {}", seconds(after));
-            CallError::new(ErrorKind::TimedOut, message)
+            about(plugin, ErrorKind::TimedOut, message)
                 .outcome(Outcome::Unknown)
                 .hint("it must report progress more often, or stall_timeout be longer")
         }
         RunFailure::Died { exit, fault, stopping } => match (stopping, fault) {
             (Some(reason), _) => stopped_meanwhile(plugin, reason).outcome(Outcome::Unknown),
             (None, Some(fault)) => {
-                CallError::new(ErrorKind::ProtocolViolation, format!("{plugin} was ended: {fault}"))
+                about(plugin, ErrorKind::ProtocolViolation, format!("{plugin} was ended: {fault}"))
                     .outcome(Outcome::Unknown)
             }
             (None, None) => {
                 let message = format!("{plugin} ended during the call: {}", exit.with_last_words());
-                let error = CallError::new(ErrorKind::PluginDied, message).outcome(Outcome::Unknown);
-                confined(plugin, sandbox, error)
+                let error = about(plugin, ErrorKind::PluginDied, message).outcome(Outcome::Unknown);
+                confined(plugin, sandbox, where_silent(plugin, error))
             }
         },
     };
     Some(error)
+}
+
+/// The error with another hint where the plugin said nothing: its log has nothing either.
+fn where_silent(plugin: &PluginName, error: CallError) -> CallError {
+    if !error.message.ends_with(SAID_NOTHING) {
+        return error;
+    }
+    // A caller is told no path; the doctor names it.
+    error.hint(format!("`plugd check PATH` tries its program, which `plugd doctor {plugin}` names"))
 }
 
 /// A failure of the plugin's own, with what it was kept from in its hint where it reads as if that is why.
@@ -218,9 +236,9 @@ fn stopped_meanwhile(plugin: &PluginName, reason: StopReason) -> CallError {
         | StopReason::Idle
         | StopReason::Lost
         | StopReason::Misbehaved
-        | StopReason::Restart => return CallError::new(ErrorKind::PluginDied, message),
+        | StopReason::Restart => return about(plugin, ErrorKind::PluginDied, message),
     };
-    CallError::new(kind, message)
+    about(plugin, kind, message)
 }
 
 fn timed_out(plugin: &PluginName, after: Duration, heard: Heard) -> CallError {
@@ -236,9 +254,9 @@ fn timed_out(plugin: &PluginName, after: Duration, heard: Heard) -> CallError {
         meanwhile.push(format!("{} on stdout that was no message", counted(heard.stray_lines, "line")));
     }
     if meanwhile.is_empty() {
-        return CallError::new(ErrorKind::TimedOut, message);
+        return about(plugin, ErrorKind::TimedOut, message);
     }
-    CallError::new(ErrorKind::TimedOut, format!("{message}; meanwhile it wrote {}", meanwhile.join(" and ")))
+    about(plugin, ErrorKind::TimedOut, format!("{message}; meanwhile it wrote {}", meanwhile.join(" and ")))
         .hint(format!(
             "`plugd logs {plugin}` shows what it wrote; if that was the answer, the plugin must mend it"
         ))
@@ -262,7 +280,7 @@ fn plugin_error(plugin: &PluginName, error: RpcError) -> CallError {
     };
     let message =
         if error.message.is_empty() { format!("{plugin} failed without a word") } else { error.message };
-    let mut call_error = CallError::new(kind, "").outcome(Outcome::Completed);
+    let mut call_error = about(plugin, kind, "").outcome(Outcome::Completed);
     call_error.message = message;
     if kind == ErrorKind::PluginError {
         if let Some(name) = said.name.filter(|name| well_formed(name)) {
@@ -286,7 +304,7 @@ fn well_formed(name: &str) -> bool {
 }
 
 /// A duration as people write it: `1.5 s`, `250 ms`.
-pub(crate) fn seconds(duration: Duration) -> String {
+pub fn seconds(duration: Duration) -> String {
     let millis = duration.as_millis();
     if millis < 1_000 {
         format!("{millis} ms")

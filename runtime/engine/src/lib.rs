@@ -51,6 +51,7 @@ pub use calls::Via;
 pub use check::check;
 pub use config::Config;
 pub use engine::{Engine, OpenError, Opening};
+pub use failure::seconds;
 pub use plugd_protocol::control::CallParams;
 pub use plugd_protocol::{CallError, CallResult, Status};
 pub use plugd_supervisor::driver::{command_line, telling};

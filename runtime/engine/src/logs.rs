@@ -240,5 +240,6 @@ fn read_matching(path: &Path, params: &LogsParams, tail: usize, latest: &mut Vec
 pub fn matches(params: &LogsParams, entry: &LogEntry) -> bool {
     let plugin = params.plugin.as_ref().is_none_or(|plugin| *plugin == entry.plugin);
     let call = params.call_id.is_none() || params.call_id == entry.call_id;
-    plugin && call
+    let level = params.level.is_none_or(|least| entry.level >= least);
+    plugin && call && level
 }

@@ -133,10 +133,7 @@ impl Engine {
     ) -> Result<ReloadReport, CallError> {
         let before = applied.clone();
         let claims = self.shared().claims.all_changed();
-        let serving = Serving {
-            views: self.plugins().views().await.map_err(gone)?,
-            problems: check::problems(&self.config(), &self.shared().registry.snapshot()),
-        };
+        let serving = Serving(self.plugins().views().await.map_err(gone)?);
         self.take_up(config, &mut applied).await?;
         let mut report = difference(&before, &applied, self.config_generation());
         drop(applied);
@@ -147,7 +144,7 @@ impl Engine {
         outcome(&mut report, &views);
         let config = self.config();
         let problems = check::problems(&config, &self.shared().registry.snapshot());
-        report.failed = failed(&report, &views, &config, &serving.new_problems(problems));
+        report.failed = failed(&report, &views, &config, &problems.into_iter().collect());
         report.failed.extend(serving.lost(&views, &config));
         report.claims_changed = self.newly_claimed(&claims);
         // The file of the record is open as it was said when plugd started.
@@ -261,20 +258,12 @@ fn outcome(report: &mut ReloadReport, views: &[PluginView]) {
     report.generations = generations.collect();
 }
 
-/// What served before a reload, and what was wrong then.
-struct Serving {
-    views: Vec<PluginView>,
-    problems: Vec<(PluginName, String)>,
-}
+/// How plugins were before a reload.
+struct Serving(Vec<PluginView>);
 
 impl Serving {
     fn served(&self, plugin: &PluginName) -> bool {
-        self.views.iter().any(|view| view.name == *plugin && view.view.accepts_calls)
-    }
-
-    /// What of these problems is new.
-    fn new_problems(&self, now: Vec<(PluginName, String)>) -> BTreeMap<PluginName, String> {
-        now.into_iter().filter(|found| !self.problems.contains(found)).collect()
+        self.0.iter().any(|view| view.name == *plugin && view.view.accepts_calls)
     }
 
     /// Those that served and are down, though nobody said that they are not to be used.
@@ -286,7 +275,7 @@ impl Serving {
     }
 }
 
-/// Why plugins that were taken up, or go on as they were, are not as they are to be.
+/// Why plugins that were taken up, go on as they were, or were given up before are not as they are to be.
 fn failed(
     report: &ReloadReport,
     views: &[PluginView],
@@ -303,7 +292,9 @@ fn failed(
         let taken_up = report.added.contains(name) || report.changed.contains(name);
         // One that is lazy may wait for what it requires to be configured.
         let waits = view.view.state == PluginState::Blocked && plugin.start == config::StartMode::Lazy;
-        let is_down = down(view).filter(|_| taken_up && !waits);
+        // Nothing but a person brings it back, so it is said until somebody does.
+        let given_up = matches!(view.view.state, PluginState::Failed | PluginState::Disabled);
+        let is_down = down(view).filter(|_| (taken_up && !waits) || given_up);
         is_down.or_else(|| Some(format!("it {}", hopeless(view, problems.get(name)?)?)))
     };
     views.iter().filter_map(|view| Some((view.name.clone(), why(view)?))).collect()

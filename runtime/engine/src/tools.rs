@@ -295,6 +295,10 @@ fn refusal(one: &NotOffered) -> CallError {
     let error = CallError::new(kind, format!("{} is not offered: {}", one.id, one.reason));
     match kind {
         ErrorKind::UnknownOperation => error.hint("`plugd tools --all` shows what is not offered, and why"),
-        _ => error,
+        // Of a plugin that is not described yet it is the name alone.
+        _ => match PluginName::new(one.id.split('.').next().unwrap_or_default()) {
+            Ok(plugin) => error.about(&plugin),
+            Err(_) => error,
+        },
     }
 }

@@ -49,7 +49,8 @@ pub(crate) struct Figures {
     /// The mean round trip, in microseconds; 0 where it was not looked at.
     #[serde(default)]
     pub(crate) mean_us: f64,
-    /// The processor time that the other side took for a call, in microseconds; 0 where it was not looked at.
+    /// The processor time that a call takes of the program that is measured, in microseconds; 0 where it was
+    /// not looked at.
     #[serde(default)]
     pub(crate) cpu_us: f64,
 }
@@ -78,6 +79,11 @@ impl TripTimes {
     /// Takes in the trips of a caller that ran beside this one.
     pub(crate) fn join(&mut self, other: TripTimes) {
         self.trips.extend(other.trips);
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.trips.len()
     }
 
     /// Of at least one trip; the rate counts up to now.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use plugd_bench::host::{Host, check, echo_call};
 use plugd_engine::Engine;
 use plugd_protocol::control::CallParams;
+use rustix::time::{ClockId, clock_gettime};
 use tokio::task::JoinSet;
 
 use crate::contender::{Case, Contender, Figures, TripTimes};
@@ -29,6 +30,7 @@ impl Contender for EngineEcho {
         let engine = &self.host.engine;
         // Callers are tasks, as in a program: the future that the runtime blocks on wakes it twice.
         self.host.block_on(async {
+            let before = processor_time();
             let mut all = TripTimes::begin(slice);
             let mut callers = JoinSet::new();
             for _ in 0..case.in_flight {
@@ -37,7 +39,9 @@ impl Contender for EngineEcho {
             while let Some(ended) = callers.join_next().await {
                 all.join(ended.map_err(io::Error::other)??);
             }
-            Ok(all.figures())
+            let taken = processor_time().saturating_sub(before);
+            let cpu_us = taken.as_secs_f64() * 1e6 / all.count() as f64;
+            Ok(Figures { cpu_us, ..all.figures() })
         })
     }
 }
@@ -53,4 +57,10 @@ async fn trips(engine: Engine, call: Arc<CallParams>, slice: Duration) -> io::Re
         check(&call, &result)?;
     }
     Ok(trips)
+}
+
+/// What this process has taken of all processors, its threads together.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::try_from(time).unwrap_or_default()
 }

@@ -1,8 +1,8 @@
 //! The bench: what a call costs, against the same echo over bare pipes, in one run.
 //!
 //! `plugd-bench full` writes `docs/performance.md` and prints it; `plugd-bench quick` prints the
-//! main figures as `name: value` lines; `plugd-bench sdks`, `record`, `starts`, `streams` and `crashes` measure
-//! that part alone. Progress goes to stderr. There is no pass or fail.
+//! main figures as `name: value` lines; `plugd-bench sdks`, `record`, `starts`, `streams`, `crashes` and
+//! `one-core` measure that part alone. Progress goes to stderr. There is no pass or fail.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "figures go to stdout, progress to stderr")]
 
 mod bare;
@@ -13,6 +13,7 @@ mod embedded;
 mod facts;
 mod interrupt;
 mod lives;
+mod one_core;
 mod peer;
 mod programs;
 mod record;
@@ -44,13 +45,16 @@ fn main() -> ExitCode {
         ["streams"] => streams(),
         ["crashes"] => crashes(),
         ["sdks"] => sdks(),
+        ["one-core"] => one_core(),
         // What the bench starts as a fresh process to look at its memory.
         ["rss", plugin] => lives::measure_rss(Path::new(plugin)).map(|kib| println!("{kib}")),
         ["rss-of-a-run", folder] => {
             crowd::measure_rss_of_a_run(Path::new(folder)).map(|kib| println!("{kib}"))
         }
         _ => {
-            eprintln!("usage: plugd-bench quick | full | sdks | record | starts | streams | crashes");
+            eprintln!(
+                "usage: plugd-bench quick | full | sdks | record | starts | streams | crashes | one-core"
+            );
             return ExitCode::from(2);
         }
     };
@@ -127,6 +131,17 @@ fn sdks() -> io::Result<()> {
     let sdks = sdks::measure()?;
     println!("{}", sdk_report::section(&sdks));
     for (name, value) in sdk_report::figures(&sdks) {
+        println!("{name}: {value}");
+    }
+    Ok(())
+}
+
+/// Only the round trips on one core: their part of the page, and the figures.
+fn one_core() -> io::Result<()> {
+    interrupt::watch()?;
+    let samples = one_core::measure(&Programs::find()?)?;
+    println!("{}", report::on_one_core(&samples));
+    for (name, value) in report::one_core_figures(&samples) {
         println!("{name}: {value}");
     }
     Ok(())

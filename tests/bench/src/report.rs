@@ -9,6 +9,7 @@ use crate::contender::{
 use crate::crowd::CROWD;
 use crate::facts::Facts;
 use crate::lives::MANY;
+use crate::one_core;
 use crate::record::{MILLION, Record};
 use crate::sdk_report;
 use crate::stats::{Spread, three_digits};
@@ -17,16 +18,23 @@ use crate::suite::{Findings, MANY_IN_FLIGHT, PAYLOADS, Plan, alone, crowded};
 const CONTENDERS: [&str; 8] =
     [RAW, ENGINE, SOCKETPAIR, UNRECORDED, ENGINE_SDK, SOCKET, RMCP_DEFAULT, RMCP_BEST];
 
-/// The figures that programs watch, by name; each is a median.
+/// The figures that programs watch, by name, of what was measured; each is a median.
 pub(crate) fn main_figures(findings: &Findings) -> Vec<(String, String)> {
     let figures = [
-        ("engine_32b_vs_raw", round_trip_ratio(findings, ENGINE, 32)),
-        ("engine_1mib_vs_raw", round_trip_ratio(findings, ENGINE, 1024 * 1024)),
-        ("engine_1mib_socketpair_vs_raw", round_trip_ratio(findings, SOCKETPAIR, 1024 * 1024)),
-        ("engine_64_inflight_vs_rmcp_default", rate_ratio(findings, ENGINE, 32)),
+        ("engine_32b_vs_raw", round_trip_ratio(findings, ENGINE, RAW, 32)),
+        ("engine_32b_vs_rmcp_default", round_trip_ratio(findings, ENGINE, RMCP_DEFAULT, 32)),
+        ("engine_32b_vs_rmcp_best", round_trip_ratio(findings, ENGINE, RMCP_BEST, 32)),
+        ("engine_64kib_vs_raw", round_trip_ratio(findings, ENGINE, RAW, 64 * 1024)),
+        ("engine_1mib_vs_raw", round_trip_ratio(findings, ENGINE, RAW, 1024 * 1024)),
+        ("engine_1mib_socketpair_vs_raw", round_trip_ratio(findings, SOCKETPAIR, RAW, 1024 * 1024)),
+        ("engine_64_inflight_vs_rmcp_default", rate_ratio(findings, ENGINE, RMCP_DEFAULT, 32)),
+        ("engine_64_inflight_vs_rmcp_best", rate_ratio(findings, ENGINE, RMCP_BEST, 32)),
+        ("engine_64_inflight_host_s_per_100k", host_time(findings, UNRECORDED)),
+        ("engine_64_inflight_recorded_host_s_per_100k", host_time(findings, ENGINE)),
         ("engine_32b_vs_unrecorded", recording_alone(findings)),
         ("engine_64_inflight_vs_unrecorded", recording_crowded(findings)),
         ("socket_32b_vs_two_raw_hops", two_hops_ratio(findings)),
+        ("socket_64_inflight_vs_engine", rate_ratio(findings, SOCKET, ENGINE, 32)),
         ("cli_call_vs_curl", Some(findings.command.ratio())),
         ("crash_to_answer_vs_spawn", Some(findings.crash.ratio())),
         ("crash_to_answer_with_spare_vs_spawn", Some(findings.crash_with_spare.ratio())),
@@ -38,10 +46,8 @@ pub(crate) fn main_figures(findings: &Findings) -> Vec<(String, String)> {
     ];
     figures
         .into_iter()
-        .map(|(name, spread)| {
-            let value = spread.map_or("unknown".to_owned(), |spread| format!("{:.2}", spread.median));
-            (name.to_owned(), value)
-        })
+        .filter_map(|(name, spread)| Some((name.to_owned(), format!("{:.2}", spread?.median))))
+        .chain(findings.one_core.iter().flat_map(one_core_figures))
         .chain(findings.sdks.iter().flat_map(sdk_report::figures))
         .chain(findings.record.iter().flat_map(record_figures))
         .collect()
@@ -67,6 +73,7 @@ pub(crate) fn page(findings: &Findings, plan: &Plan, facts: &Facts, took: Durati
         introduction(facts, took),
         main_table(findings),
         round_trips(findings),
+        findings.one_core.as_ref().map(on_one_core).unwrap_or_default(),
         rates(findings),
         lives(findings),
         findings.sdks.as_ref().map(sdk_report::section).unwrap_or_default(),
@@ -105,7 +112,7 @@ fn round_trips(findings: &Findings) -> String {
     header(&mut text, "contender");
     for name in CONTENDERS {
         cells(&mut text, name, |payload| {
-            round_trip_ratio(findings, name, payload).map(|ratio| ratio.to_string())
+            round_trip_ratio(findings, name, RAW, payload).map(|ratio| ratio.to_string())
         });
     }
     text += "\nMedian round trip, in microseconds:\n\n";
@@ -130,12 +137,21 @@ fn rates(findings: &Findings) -> String {
     );
     header(&mut text, "contender");
     for name in &CONTENDERS[1..] {
-        cells(&mut text, name, |payload| rate_ratio(findings, name, payload).map(|ratio| ratio.to_string()));
+        cells(&mut text, name, |payload| {
+            rate_ratio(findings, name, RMCP_DEFAULT, payload).map(|ratio| ratio.to_string())
+        });
     }
     text += "\nCalls per second:\n\n";
     header(&mut text, "contender");
     for name in &CONTENDERS[1..] {
         cells(&mut text, name, |payload| known(&findings.samples.per_second(name, crowded(payload))));
+    }
+    if let (Some(engine), Some(recorded)) = (host_time(findings, UNRECORDED), host_time(findings, ENGINE)) {
+        let _ = writeln!(
+            text,
+            "\nOf the processors the host takes {engine} s for 100,000 calls of 32 B without the record, and {recorded} s \
+             with it, the thread that writes included."
+        );
     }
     text
 }
@@ -238,14 +254,26 @@ fn method(plan: &Plan) -> String {
     )
 }
 
-fn round_trip_ratio(findings: &Findings, name: &'static str, payload: usize) -> Option<Spread> {
+fn round_trip_ratio(
+    findings: &Findings,
+    name: &'static str,
+    by: &'static str,
+    payload: usize,
+) -> Option<Spread> {
     let case = alone(payload);
-    ratio(&findings.samples.p50_us(name, case), &findings.samples.p50_us(RAW, case))
+    ratio(&findings.samples.p50_us(name, case), &findings.samples.p50_us(by, case))
 }
 
-fn rate_ratio(findings: &Findings, name: &'static str, payload: usize) -> Option<Spread> {
+fn rate_ratio(findings: &Findings, name: &'static str, by: &'static str, payload: usize) -> Option<Spread> {
     let case = crowded(payload);
-    ratio(&findings.samples.per_second(name, case), &findings.samples.per_second(RMCP_DEFAULT, case))
+    ratio(&findings.samples.per_second(name, case), &findings.samples.per_second(by, case))
+}
+
+/// The processor time that the host takes for 100,000 calls, in seconds.
+fn host_time(findings: &Findings, name: &'static str) -> Option<Spread> {
+    let per_call = findings.samples.values(name, crowded(32), |figures| figures.cpu_us);
+    let seconds: Vec<f64> = per_call.iter().map(|micros| micros * 100_000.0 / 1e6).collect();
+    (!seconds.is_empty()).then(|| Spread::of(&seconds))
 }
 
 /// A round trip that is recorded by one that is not.
@@ -270,6 +298,39 @@ pub(crate) fn stream_figures(samples: &Samples) -> Vec<(String, String)> {
         (format!("{name}, {payload} B"), ratio.map_or_else(String::new, |ratio| ratio.to_string()))
     };
     each.map(figure).collect()
+}
+
+/// The round trips on one core, by name.
+pub(crate) fn one_core_figures(samples: &Samples) -> Vec<(String, String)> {
+    let p50 = |name| samples.p50_us(name, alone(32));
+    let figures =
+        [("engine_32b_one_core_vs_raw", ENGINE), ("engine_32b_unrecorded_one_core_vs_raw", UNRECORDED)];
+    let value = |(figure, name): (&str, &'static str)| {
+        let ratio = ratio(&p50(name), &p50(RAW))?;
+        Some((figure.to_owned(), format!("{:.2}", ratio.median)))
+    };
+    figures.into_iter().filter_map(value).collect()
+}
+
+/// Their part of the page.
+pub(crate) fn on_one_core(samples: &Samples) -> String {
+    let mut text = format!(
+        "## Round trips on one core\n\nHost and plugin share a core, so no wake-up of another one hides what they \
+         do themselves; this is the steadier figure. In turns of {} ms, {} repetitions, one call in flight; the \
+         thread that records shares the core as well.\n\n\
+         | contender | 32 B, by `raw` | µs | 1 KiB, by `raw` | µs |\n|---|---|---|---|---|\n",
+        one_core::SLICE.as_millis(),
+        one_core::REPETITIONS
+    );
+    for name in one_core::CONTENDERS {
+        let cells = one_core::PAYLOADS.map(|payload| {
+            let p50 = |name| samples.p50_us(name, alone(payload));
+            let by_raw = ratio(&p50(name), &p50(RAW)).map(|ratio| ratio.to_string());
+            [by_raw, known(&p50(name))].map(Option::unwrap_or_default)
+        });
+        row(&mut text, &[&[name.to_owned()], &cells.concat()[..]].concat());
+    }
+    text
 }
 
 fn two_hops_ratio(findings: &Findings) -> Option<Spread> {
@@ -314,9 +375,8 @@ mod tests {
     #[test]
     fn programs_find_every_main_figure_by_its_name() {
         let mut samples = Samples::default();
-        let mut add = |name, case, p50_us, per_second| {
-            samples.add(name, case, Figures { p50_us, per_second, mean_us: 0.0, cpu_us: 0.0 })
-        };
+        let figures = |p50_us, per_second| Figures { p50_us, per_second, mean_us: 0.0, cpu_us: 4.0 };
+        let mut add = |name, case, p50_us, per_second| samples.add(name, case, figures(p50_us, per_second));
         add(RAW, alone(32), 10.0, 1.0);
         add(ENGINE, alone(32), 15.0, 1.0);
         add(UNRECORDED, alone(32), 10.0, 1.0);
@@ -327,6 +387,10 @@ mod tests {
         add(ENGINE, crowded(32), 1.0, 300.0);
         add(UNRECORDED, crowded(32), 1.0, 400.0);
         add(RMCP_DEFAULT, crowded(32), 1.0, 10.0);
+        let mut one_core = Samples::default();
+        for (name, p50_us) in [(RAW, 5.0), (ENGINE, 11.0), (UNRECORDED, 10.0)] {
+            one_core.add(name, alone(32), figures(p50_us, 1.0));
+        }
         let pair = |ours, theirs| Pair { ours: vec![ours], theirs: vec![theirs] };
         let findings = Findings {
             samples,
@@ -338,6 +402,7 @@ mod tests {
             known: pair(1.0, 4.0),
             rss_kib: vec![40.0, 42.0, 41.0],
             run_rss_kib: vec![12.0],
+            one_core: Some(one_core),
             sdks: None,
             record: Some(Record {
                 list: vec![9.0],
@@ -355,6 +420,8 @@ mod tests {
             "engine_1mib_vs_raw: 2.50",
             "engine_1mib_socketpair_vs_raw: 1.90",
             "engine_64_inflight_vs_rmcp_default: 30.00",
+            "engine_64_inflight_host_s_per_100k: 0.40",
+            "engine_64_inflight_recorded_host_s_per_100k: 0.40",
             "engine_32b_vs_unrecorded: 1.50",
             "engine_64_inflight_vs_unrecorded: 0.75",
             "socket_32b_vs_two_raw_hops: 3.00",
@@ -366,6 +433,8 @@ mod tests {
             "start_500_cached: 0.25",
             "rss_per_idle_plugin_kib: 41.00",
             "rss_running_idle_vs_not_running_kib: 12.00",
+            "engine_32b_one_core_vs_raw: 2.20",
+            "engine_32b_unrecorded_one_core_vs_raw: 2.00",
             "million_calls_list_ms: 9.00",
             "million_calls_show_ms: 3.00",
             "million_calls_stats_ms: 20.0",

@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-
 use crate::contender::{Case, Contender, Heat, Samples, take_turns};
 use crate::dialogue::{Dialogue, Speech};
 use crate::facts::{first_line_of, unknown};
 use crate::interrupt;
+use crate::one_core::Pinned;
 use crate::suite::alone;
 
 /// The payloads, in bytes.
@@ -117,29 +116,6 @@ pub(crate) fn measure() -> io::Result<Sdks> {
         PAYLOADS.map(alone).into_iter().map(|case: Case| Heat { case, contenders: names.clone() }).collect();
     let samples = take_turns(&mut contenders, &heats, REPETITIONS, SLICE)?;
     Ok(Sdks { samples, absent, versions: places.versions() })
-}
-
-/// This thread, and what it starts, on one core until it is dropped: across cores wake-ups hide all else.
-struct Pinned {
-    before: CpuSet,
-}
-
-impl Pinned {
-    fn to_one_core() -> io::Result<Pinned> {
-        let before = sched_getaffinity(None)?;
-        let last = (0..CpuSet::MAX_CPU).rev().find(|core| before.is_set(*core));
-        let mut one = CpuSet::new();
-        one.set(last.expect("a thread that runs may run somewhere"));
-        sched_setaffinity(None, &one)?;
-        Ok(Pinned { before })
-    }
-}
-
-impl Drop for Pinned {
-    fn drop(&mut self) {
-        // It was allowed before.
-        let _ = sched_setaffinity(None, &self.before);
-    }
 }
 
 /// Where the programs of other languages lie.

@@ -16,6 +16,7 @@ use crate::contender::{
 use crate::crowd::{self, CROWD, Known};
 use crate::embedded::EngineEcho;
 use crate::lives::{self, Victim};
+use crate::one_core;
 use crate::peer::Peer;
 use crate::programs::Programs;
 use crate::record::{self, Record};
@@ -41,6 +42,8 @@ pub(crate) struct Plan {
     pub(crate) crowd_repetitions: usize,
     /// Repetitions of questions to a million recorded calls; none, and they are not recorded.
     pub(crate) record_repetitions: usize,
+    /// Whether calls are made on one core, too.
+    pub(crate) with_one_core: bool,
     /// Whether programs in other languages are started and called.
     pub(crate) with_sdks: bool,
     /// How often a command, a crash and a start is timed in each of them.
@@ -66,6 +69,8 @@ pub(crate) struct Findings {
     pub(crate) rss_kib: Vec<f64>,
     /// Host memory of an idle run alone, in KiB.
     pub(crate) run_rss_kib: Vec<f64>,
+    /// Round trips with both sides on one core, where they were measured.
+    pub(crate) one_core: Option<Samples>,
     /// Handlers in each language, where they were measured.
     pub(crate) sdks: Option<Sdks>,
     /// A million recorded calls, where they were.
@@ -95,6 +100,7 @@ impl Plan {
             life_repetitions: 7,
             crowd_repetitions: 3,
             record_repetitions: 0,
+            with_one_core: false,
             with_sdks: false,
             each: 11,
         }
@@ -112,6 +118,7 @@ impl Plan {
             life_repetitions: 9,
             crowd_repetitions: 5,
             record_repetitions: 9,
+            with_one_core: true,
             with_sdks: true,
             each: 15,
         }
@@ -158,6 +165,7 @@ pub(crate) fn measure(plan: &Plan, programs: &Programs) -> io::Result<Findings> 
     )?;
     let rss_kib = lives::rss_per_idle_plugin_kib(plugin, repetitions)?;
     let run_rss_kib = crowd::rss_running_idle_kib(plugin, repetitions)?;
+    let one_core = if plan.with_one_core { Some(one_core::measure(programs)?) } else { None };
     let sdks = if plan.with_sdks { Some(sdks::measure()?) } else { None };
     let record = match plan.record_repetitions {
         0 => None,
@@ -173,6 +181,7 @@ pub(crate) fn measure(plan: &Plan, programs: &Programs) -> io::Result<Findings> 
         known,
         rss_kib,
         run_rss_kib,
+        one_core,
         sdks,
         record,
     })

@@ -37,26 +37,24 @@ pub(crate) enum Way {
 pub(crate) struct Tolerance {
     /// Of instructions in the thread that carries the calls: a share of the recorded.
     pub(crate) instructions: f64,
-    /// Of instructions in other threads, which batch by time: a share of the recorded.
-    pub(crate) aside: f64,
     /// Of system calls: so many a call.
     pub(crate) syscalls: f64,
 }
 
 /// Nothing but its own work decides what a call alone costs.
-const ALONE: Tolerance = Tolerance { instructions: 0.08, aside: 1.0, syscalls: 0.3 };
+const ALONE: Tolerance = Tolerance { instructions: 0.08, syscalls: 0.3 };
 
 /// How many calls share a read or a write depends on who is faster.
-const CROWDED: Tolerance = Tolerance { instructions: 0.15, aside: 1.0, syscalls: 0.5 };
+const CROWDED: Tolerance = Tolerance { instructions: 0.15, syscalls: 0.5 };
 
 /// In how many pieces what is larger than a pipe's first read comes depends on who is faster.
-const LARGE: Tolerance = Tolerance { instructions: 0.08, aside: 1.0, syscalls: 1.5 };
+const LARGE: Tolerance = Tolerance { instructions: 0.08, syscalls: 1.5 };
 
 /// What the client sends and when it reads is its own affair.
-const SERVED: Tolerance = Tolerance { instructions: 0.08, aside: 1.0, syscalls: 1.0 };
+const SERVED: Tolerance = Tolerance { instructions: 0.08, syscalls: 1.0 };
 
 /// A process pays for its loader and its runtime too: the count is large, and so is what a library's update does.
-const PROCESS: Tolerance = Tolerance { instructions: 0.08, aside: 1.0, syscalls: 12.0 };
+const PROCESS: Tolerance = Tolerance { instructions: 0.08, syscalls: 12.0 };
 
 /// Every case, in the order of the layers.
 pub(crate) const CASES: &[Case] = &[

@@ -77,8 +77,10 @@ fn what_a_call_by_path_advises_can_be_done_without_a_configuration() {
         }
         ran.stderr
     };
-    for (operation, code) in [("die", 6), ("fault", 1), ("unnamed", 1)] {
-        let told = call(operation, code);
+    // What ends without a word has nothing in the log.
+    assert!(call("die", 6).contains("`plugd check ./odd/main.py` says more"));
+    for operation in ["fault", "unnamed"] {
+        let told = call(operation, 1);
         let logs = advised(&told, "plugd logs");
         let words: Vec<&str> = logs.iter().map(String::as_str).collect();
         let said = without_config(&sandbox, &words).expect(0).stdout;
@@ -192,8 +194,8 @@ fn only_errors_that_explain_nothing_point_at_the_log() {
     let daemon = sandbox.serve();
     let told = |operation: &str| daemon.plugd(&["call", &format!("odd.{operation}")]).expect(1).stderr;
     assert_eq!(told("named"), "error 4001 sold_out: sold out\n");
-    assert!(told("unnamed").contains("`plugd logs`"));
-    assert!(told("fault").contains("`plugd logs`"));
+    assert!(told("unnamed").contains("`plugd logs odd`"));
+    assert!(told("fault").contains("`plugd logs odd`"));
     let lines = told("lines");
     assert!(lines.contains("hint: do this then that") && !lines.contains("\\u{"), "{lines}");
     daemon.stop();

@@ -213,8 +213,8 @@ async fn r_e7_after_every_failure_the_session_goes_on_and_knows_whether_to_try_a
         ("bad.own", "{}", 4001, true, Outcome::Completed),
         ("bad.bare", "{}", 4001, false, Outcome::Completed),
         ("bad.stack", "{}", 4002, false, Outcome::Completed),
-        ("bad.hang", "{}", 5001, true, Outcome::Unknown),
-        ("bad.crash", "{}", 6001, true, Outcome::Unknown),
+        ("bad.hang", "{}", 5001, false, Outcome::Unknown),
+        ("bad.crash", "{}", 6001, false, Outcome::Unknown),
         ("blocked.echo", "{}", 6004, true, Outcome::NotRun),
         ("bad.void", "{}", 8001, false, Outcome::Completed),
     ] {

@@ -104,7 +104,8 @@ fn what_is_told_of_calls_of_others_is_not_passed_on() {
 
 #[test]
 fn a_print_that_glues_itself_to_an_answer_fails_that_call() {
-    check(&["--glued-print"], "", ("protocol_violation", &["no response"]), Then::SameProcess);
+    let why = ["no response", "text stands before it on its line: a print without a line end?"];
+    check(&["--glued-print"], "", ("protocol_violation", &why), Then::SameProcess);
 }
 
 #[test]

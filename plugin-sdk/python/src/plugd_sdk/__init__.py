@@ -29,7 +29,7 @@ What else there is:
 - **Arguments**: any annotation that has a form in JSON; :class:`Param` says what types cannot.
 - **Answers**: any data that has a form in JSON, or a :class:`Reply` with a summary.
 - **Failures**: an :class:`Error` with a name and a hint. Any other exception fails that call only, and its
-  stack goes to stderr.
+  stack goes to the log, at ``error``.
 - **Tests**: a handler is a function to call; :mod:`plugd_sdk.testing` runs a whole plugin in memory.
 """
 

@@ -5,15 +5,21 @@ from __future__ import annotations
 import sys
 import threading
 import traceback
-from typing import Any, Dict
+from typing import Any, Dict, Iterator, List, Optional
 
-from .asked import NotAwaited
+from .asked import forgotten
 from .call import Call
-from .encode import NotJson, dumps
-from .errors import HANDLER_FAILED, INVALID_PARAMS, Error, coded, fault, reason
+from .encode import NotJson, dumps, to_bytes
+from .errors import HANDLER_FAILED, INVALID_PARAMS, Error, Misuse, coded, fault, reason
 from .forms import Unfit
+from .link import Link
 from .operation import unfit_argument
 from .reply import Reply
+
+#: A host keeps about as much of one line of the log, in bytes; a longer stack takes several.
+LOG_ENTRY_MAX = 8000
+#: As much of the beginning and of the end of a stack is told, in characters: between them it repeats itself.
+STACK_END_MAX = 16 * 1024
 
 
 def result(outcome: Any) -> str:
@@ -40,40 +46,64 @@ def refusal(error: Error) -> str:
 
 
 def failure(call: Call, error: BaseException) -> Error:
-    """What a caller is told where a handler has raised; of a fault, the stack goes to stderr."""
+    """What a caller is told where a handler has raised; of a fault, the stack goes to the log."""
     operation = call.operation
     if isinstance(error, Unfit):
         return unfit_argument(error)
-    if isinstance(error, NotJson):
-        return coded(HANDLER_FAILED, f"the result of {operation.name} cannot be written as JSON: {error}")
-    if isinstance(error, NotAwaited):
-        tell_stack(f"{operation.name} failed (call {call.call_id})", error)
-        return coded(HANDLER_FAILED, str(error))
-    if isinstance(error, TypeError):
+    if isinstance(error, TypeError) and not isinstance(error, Misuse):
         # Of calling it, perhaps: the host checks arguments, but a test's may not fit.
         error = operation.unfit(call.arguments) or error
     if isinstance(error, Error):
         return error
-    tell_stack(f"{operation.name} failed (call {call.call_id})", error)
-    return fault(operation.name, error)
+    tell_stack(call.link, f"{operation.name} failed", error, call)
+    if isinstance(error, NotJson):
+        return coded(HANDLER_FAILED, f"the result of {operation.name} cannot be written as JSON: {error}")
+    told = fault(operation.name, error)
+    if isinstance(error, (AttributeError, TypeError)) and not isinstance(error, Misuse) and call.unawaited:
+        # It has taken what it asked for to be the answer.
+        told.message += f"; {forgotten(call)}"
+    return told
 
 
-def hook_failure(name: str, error: BaseException) -> Error:
+def hook_failure(link: Link, name: str, error: BaseException) -> Error:
     """As :func:`failure`, where one of the plugin's hooks has raised."""
     if isinstance(error, Unfit):
         where = f"{error.path}: " if error.path else ""
         return coded(INVALID_PARAMS, f"the configuration does not fit: {where}{error.expected}")
     if isinstance(error, Error):
         return error
-    tell_stack(f"{name} failed", error)
+    tell_stack(link, f"{name} failed", error)
     return reason(error)
 
 
-def tell_stack(what: str, error: BaseException) -> None:
-    """Tells stderr of a fault; a person's Ctrl-C goes on."""
+def tell_stack(link: Link, what: str, error: BaseException, call: Optional[Call] = None) -> None:
+    """Tells the log of a fault; a person's Ctrl-C goes on."""
     if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
         raise error
-    complain(f"{what}:\n" + "".join(traceback.format_exception(type(error), error, error.__traceback__)))
+    stack = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    if len(stack) > 2 * STACK_END_MAX:
+        stack = f"{stack[:STACK_END_MAX]}\n…\n{stack[-STACK_END_MAX:]}"
+    for entry in _entries(f"{what}:\n{stack}"):
+        link.log("error", entry, call)
+
+
+def _entries(text: str) -> Iterator[str]:
+    """A text in parts that a host shows whole, parted between lines."""
+    entry: List[str] = []
+    size = 0
+    for line in text.splitlines():
+        size += len(to_bytes(line)) + 1
+        if size > LOG_ENTRY_MAX and entry:
+            yield "\n".join(entry)
+            entry, size = [], len(to_bytes(line)) + 1
+        entry.append(line)
+    yield "\n".join(entry)
+
+
+def remark(text: str) -> None:
+    """Says something on stderr, on a line of its own, whatever was printed before."""
+    # Of a line that is not begun nothing is to be seen in the log.
+    complain(f"\n{text}")
 
 
 def complain(text: str) -> None:

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from typing import Any, Generator, TypeVar
+from typing import TYPE_CHECKING, Any, Generator, NoReturn, TypeVar
 
 from .call import Call
+from .errors import Misuse
 
 T = TypeVar("T")
 
 
-class NotAwaited(TypeError):
+class NotAwaited(Misuse):
     """An ``await`` is missing: what was asked for is used as if it were the answer."""
 
-    def __init__(self, where: str, what: str) -> None:
-        super().__init__(f"{where} without awaiting ctx.{what}: is an await missing?")
+
+class NoAnswerYet(NotAwaited, AttributeError):
+    """The same, where a member of the answer is wanted."""
 
 
 class Asked(Coroutine[Any, Any, T]):
     """An answer that is still to come.
 
     Any other object counts as true, so that ``if ctx.ask("Remove it?", bool)`` would always go on, and a
-    coroutine that nobody awaits asks nothing. This one has no truth value, and no attributes of the answer,
-    and the call of which one is left behind fails.
+    coroutine that nobody awaits asks nothing. This one has no truth value, and neither members nor attributes
+    of the answer, and the call of which one is left behind fails.
     """
 
     def __init__(self, call: Call, what: str, work: "Coroutine[Any, Any, T]") -> None:
@@ -51,10 +53,16 @@ class Asked(Coroutine[Any, Any, T]):
         self._work.close()
 
     def __bool__(self) -> bool:
-        raise NotAwaited(f"{self._call.operation.name} goes on", self._what)
+        raise NotAwaited(f"it goes on without an answer; {_question(self._what)}")
 
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"what ctx.{self._what} gives has no {name} before it is awaited: is an await missing?")
+    if not TYPE_CHECKING:
+        # Type checkers are to go on refusing both.
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise NoAnswerYet(f"it wants {name} of an answer that has not come; {_question(self._what)}")
+
+        def __getitem__(self, key: object) -> NoReturn:
+            raise NotAwaited(f"it wants a part of an answer that has not come; {_question(self._what)}")
 
     def _is_taken(self) -> None:
         if self in self._call.unawaited:
@@ -64,4 +72,13 @@ class Asked(Coroutine[Any, Any, T]):
 def check_awaited(call: Call) -> None:
     """:raises NotAwaited: where the handler of a call has ended without awaiting what it asked for."""
     if call.unawaited:
-        raise NotAwaited(f"{call.operation.name} ended", call.unawaited[0]._what)
+        raise NotAwaited(f"it ended without an answer; {forgotten(call)}")
+
+
+def forgotten(call: Call) -> str:
+    """What to do where a call has asked for something and not awaited it."""
+    return _question(call.unawaited[0]._what)
+
+
+def _question(what: str) -> str:
+    return f"did you forget `await` before {what}(…)?"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Mapping, Optional, Type, TypeVar, Union, overload
 
 from . import host
 from .call import Call
-from .errors import Cancelled
+from .encode import NotJson, dumps
+from .errors import Cancelled, Misuse
 from .host import HostRequest, Question
 from .link import Link
 from .reply import HostReply
@@ -52,7 +54,11 @@ class Log:
     def progress(
         self, done: Union[int, float], total: Union[int, float, None] = None, message: Optional[str] = None
     ) -> None:
-        """Says how far it is: ``done`` of ``total``, where the total is known."""
+        """Says how far it is: ``done`` of ``total``, where the total is known.
+
+        :raises TypeError: where either is no number, or the message no text.
+        """
+        _check_progress(done, total, message)
         params: Dict[str, Any] = {"done": done, "total": total, "message": message}
         self._notify("progress", {name: value for name, value in params.items() if value is not None})
 
@@ -288,3 +294,31 @@ class InitContext(Log):
     def for_test(cls, data_dir: Union[str, "Path"] = ".", locale: str = "en") -> "InitContext":
         """A start without a host, for tests of an ``init`` as a plain function."""
         return cls(Link(), str(data_dir), locale)
+
+
+def _check_progress(done: object, total: object, message: object) -> None:
+    # The value itself may be a secret.
+    for name, value in (("done", done), ("total", total)):
+        if not (_is_number(value) or (value is None and name == "total")):
+            raise Misuse(f"progress takes numbers, {_PROGRESS}: {name} is {_kind(value)}")
+    if not (message is None or isinstance(message, str)):
+        raise Misuse(f"the message of progress is a text, {_PROGRESS}: it is {_kind(message)}")
+
+
+_PROGRESS = "such as progress(3, 10, \"reading\") or progress(0.5, message=\"reading\")"
+
+
+def _is_number(value: object) -> bool:
+    if value.__class__ is int or value.__class__ is float:
+        return value == value and value not in (math.inf, -math.inf)
+    if value is None or isinstance(value, (bool, str)):
+        return False
+    try:
+        # Those of numpy, Decimals and their like are written as numbers, too.
+        return dumps(value)[0] in "-0123456789"
+    except NotJson:
+        return False
+
+
+def _kind(value: object) -> str:
+    return str(value) if isinstance(value, float) else f"of the type {type(value).__name__}"

@@ -24,9 +24,9 @@ FAULT_TEXT_MAX = 300
 class Error(Exception):
     """A failure in the plugin's own words, for callers to read and act on.
 
-    ``name`` is in snake case, for programs to tell failures apart, and any other is a ``ValueError``;
-    ``message`` says what happened; ``hint`` what the caller can do about it; ``retryable`` that the same
-    call may succeed later::
+    ``name`` is in snake case, for programs to tell failures apart; any other is a ``ValueError``, and callers
+    are told the message all the same. ``message`` says what happened; ``hint`` what the caller can do about
+    it; ``retryable`` that the same call may succeed later::
 
         raise Error("ticket_not_found", "there is no ticket TK-9", hint="list_open shows those there are")
 
@@ -40,7 +40,7 @@ class Error(Exception):
         self, name: Optional[str], message: str, *, hint: Optional[str] = None, retryable: bool = False
     ) -> None:
         if name is not None and not is_name(name):
-            raise ValueError(f"{name!r} is no name of a failure: {RULE}{suggestion(str(name))}")
+            raise BadName(name, message)
         super().__init__(message)
         self.name = name
         self.message = message
@@ -70,6 +70,22 @@ class Error(Exception):
         """The failure that an error object of the host tells of."""
         code = error.get("code", HANDLER_FAILED)
         return _rebuild(Cancelled if code == CANCELLED else Error, error, code)
+
+
+class Misuse(TypeError):
+    """Something of this package was used as it cannot be; its words quote nothing, so that callers may see them."""
+
+
+class BadName(ValueError):
+    """A failure was given a name that is none; callers are told what its author wrote all the same."""
+
+    def __init__(self, name: object, message: object) -> None:
+        super().__init__(name, message)
+        self.name = name
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"{self.name!r} is no name of a failure: {RULE}{suggestion(str(self.name))}"
 
 
 class Cancelled(Error):
@@ -104,6 +120,11 @@ def fault(what: str, exception: BaseException) -> Error:
 
     Its text may quote what is not for callers, such as a secret among the arguments: the log has it.
     """
+    if isinstance(exception, BadName):
+        told = f"{exception.message}; a fault in the plugin: {exception.name!r} is no name of a failure"
+        return coded(HANDLER_FAILED, told)
+    if isinstance(exception, Misuse):
+        return coded(HANDLER_FAILED, f"{what} failed: {exception}")
     return coded(HANDLER_FAILED, f"{what} failed unexpectedly: it raised {type(exception).__name__}")
 
 
@@ -111,7 +132,8 @@ def reason(exception: BaseException) -> Error:
     """What an operator is told of an exception of a hook: why the plugin does not start."""
     kind = type(exception).__name__
     try:
-        text = " ".join(str(exception).split()) or kind
+        said = f"{exception.message}; {exception}" if isinstance(exception, BadName) else str(exception)
+        text = " ".join(said.split()) or kind
     except Exception:
         text = kind
     if isinstance(exception, (KeyError, SystemExit)):

@@ -42,7 +42,7 @@ class Lifecycle:
         try:
             return self._done(name, None if hook is None else hook.run(offered))
         except BaseException as error:
-            return answer.refusal(answer.hook_failure(name, error))
+            return answer.refusal(answer.hook_failure(self._link, name, error))
 
     async def run_async(self, name: str, params: Dict[str, Any]) -> str:
         """As :meth:`run`, in an event loop."""
@@ -50,7 +50,7 @@ class Lifecycle:
         try:
             return self._done(name, None if hook is None else await hook.run_async(offered))
         except BaseException as error:
-            return answer.refusal(answer.hook_failure(name, error))
+            return answer.refusal(answer.hook_failure(self._link, name, error))
 
     def _offered(self, name: str, params: Dict[str, Any]) -> Dict[str, Any]:
         """What there is to hand to a hook."""

@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any, Callable, Dict, FrozenSet, Mapping, Optional
 
 from . import answer, errors
-from .answer import complain
+from .answer import remark
 from .asked import check_awaited
 from .async_context import AsyncContext
 from .call import Call, current
@@ -91,12 +91,12 @@ class Session(Link):
         if bare and len(bare) < len(line.rstrip(b"\n")):
             self.receive(bare)
         elif bare:
-            complain(f"skipped a line from the host: {why}")
+            remark(f"skipped a line from the host: {why}")
             self._fail_by_head(bare[:HEAD_MAX], f"the message cannot be read: {why}")
 
     def _refuse_oversized(self, head: bytes) -> None:
         why = f"a message of more than {FRAME_MAX:,} bytes cannot be read"
-        complain(why)
+        remark(why)
         self._fail_by_head(head, why)
 
     def _fail_by_head(self, head: bytes, why: str) -> None:
@@ -240,7 +240,7 @@ class Session(Link):
         if not self.life.wants(level):
             return
         if "log" not in self.features:
-            complain(message)
+            remark(message)
             return
         about = {} if call is None else {"call_id": call.call_id, "trace_id": call.trace_id}
         params = {"level": level, "message": message, **about}

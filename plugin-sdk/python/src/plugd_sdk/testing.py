@@ -25,6 +25,7 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Type, Union
 
+from .answer import complain
 from .call import serving
 from .encode import dumps, to_bytes
 from .errors import Error, coded
@@ -80,7 +81,7 @@ class TestReply:
     @property
     def data(self) -> Any:
         """The data of a call that went well; an ``AssertionError`` where it did not."""
-        assert self.result is not None, f"expected data, got {self.failure!r}"
+        assert self.result is not None, f"expected data, got {self.failure!r}{self._errors()}"
         return self.result["data"]
 
     @property
@@ -98,6 +99,10 @@ class TestReply:
     def next_actions(self) -> List[Dict[str, Any]]:
         """What it offers to do next."""
         return list((self.result or {}).get("next_actions", []))
+
+    def _errors(self) -> str:
+        """What was logged of failures, such as the stack of an exception."""
+        return "".join(f"\n{line}" for level, line in self.logs if level == "error")
 
     @property
     def is_over(self) -> bool:
@@ -327,6 +332,9 @@ class Host:
         with self._changed:
             reply = self._replies.get(int(call_id)) if call_id is not None else None
             if reply is None:
+                # Of a hook, whose stack nobody would see otherwise.
+                if method == "log" and params["level"] == "error":
+                    complain(params["message"])
                 return
             if method == "log":
                 reply.logs.append((params["level"], params["message"]))

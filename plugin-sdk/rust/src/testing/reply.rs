@@ -44,8 +44,14 @@ impl TestReply {
     pub fn data(&self) -> Value {
         match &self.result {
             Some(Ok(data)) => data.clone(),
-            other => panic!("expected data, got {other:?}"),
+            other => panic!("expected data, got {other:?}{}", self.errors()),
         }
+    }
+
+    /// What was logged of failures, such as where it panicked.
+    fn errors(&self) -> String {
+        let errors = self.logs.iter().filter(|(level, _)| *level == LogLevel::Error);
+        errors.map(|(_, line)| format!("\n{line}")).collect()
     }
 
     /// The failure of a call that did not go well.

@@ -13,6 +13,7 @@ use super::{PLUGIN_UNAVAILABLE, plugin_name};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::render;
+use crate::settings::fitting_name;
 
 /// Add a plugin, or restore one that was removed
 #[derive(Debug, clap::Args)]
@@ -138,16 +139,19 @@ fn params(args: Args) -> Result<AddParams, Failure> {
     }
     let name = match args.name {
         Some(name) => name,
-        None => PluginName::new(&stem)
-            .map_err(|error| Failure::unfit(format!("{error}: give it another one with --name")))?,
+        None => PluginName::new(&stem).map_err(|error| {
+            let fitting = fitting_name(&stem);
+            Failure::unfit(format!("{error}: give it another one, such as --name {fitting}"))
+        })?,
     };
     Ok(AddParams { name, plugin })
 }
 
-/// An executable, or a folder with a plugin.toml, under the name that its path suggests.
+/// An executable, or a folder with a plugin.toml, under the name that its path suggests: what no plugin's
+/// name may hold is replaced, for nobody has to keep it.
 pub(crate) fn of_path(path: &Path, args: &[String]) -> Result<AddParams, Failure> {
     let (stem, plugin) = by_path(path, args)?;
-    let name = PluginName::new(&stem).map_err(|error| Failure::unfit(error.to_string()))?;
+    let name = PluginName::new(&fitting_name(&stem)).map_err(|error| Failure::unfit(error.to_string()))?;
     Ok(AddParams { name, plugin })
 }
 

@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 use plugd_engine::Opening;
 use plugd_engine::config::Environment;
 use plugd_protocol::control::{CallParams, DescribeParams};
+use plugd_protocol::error::ErrorClass;
 use plugd_protocol::{CallError, CallResult, ErrorKind, OperationId};
 use serde_json::value::RawValue;
 
 use super::{add, lint};
 use crate::again;
 use crate::alone;
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Dotted, how_lists_are_written};
 use crate::attend::{self, Attended, attend_with};
 use crate::context::{Context, for_record};
 use crate::failure::Failure;
@@ -118,13 +119,14 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     };
     let operation = OperationId::parse(&params.operation).ok();
     let about = About { operation: params.operation.clone(), arguments: params.arguments.clone() };
-    let keyed = args.key.is_some();
+    let (keyed, timeout_ms) = (args.key.is_some(), params.timeout_ms);
     let ended = attend_with(&mut signals, &runtime, !args.no_ask, context, async |reach| {
         let called = runtime.call(CallParams { can_ask: reach.can_ask, ..params }, reach.asker).await;
         called.map_err(|failure| attend::lost_meanwhile(failure, keyed, operation.as_ref(), context))
     });
     let ended = ended.await;
     let (mut result, code) = attend::result_of(ended, operation.clone(), context);
+    in_words_typed(&mut result, &args, timeout_ms);
     reword(&mut result, &args.target, operation.as_ref(), &runtime, context).await;
     let again = again(&mut result, &about, &runtime).await;
     let shown = attend::show_with(&result, again.as_deref(), context);
@@ -246,6 +248,9 @@ pub(crate) async fn params(
         }
         false => None,
     };
+    if let Some(dotted) = schema.as_deref().and_then(|schema| arguments.dotted(schema)) {
+        return Err(dotted_refused(dotted, operation, runtime, caller).await.into());
+    }
     let spent = asked.elapsed() + runtime.opened_in();
     let timeout = args.timeout.map(|timeout| left(timeout, spent));
     let for_people = context.output.format == Format::Text;
@@ -263,6 +268,34 @@ pub(crate) async fn params(
         // Known once it is known who can be asked: `can_ask`.
         ..CallParams::new(operation)
     })
+}
+
+/// The error for members given without their object, with all that is wrong besides.
+async fn dotted_refused(
+    dotted: Dotted,
+    operation: &str,
+    runtime: &Runtime,
+    caller: Option<String>,
+) -> CallError {
+    let meant = Some(dotted.meant.clone());
+    let explained = runtime.explain(CallParams { arguments: meant, caller, ..CallParams::new(operation) });
+    dotted.refused(explained.await.map(|report| report.problems).unwrap_or_default())
+}
+
+/// Says what is wrong with a call in the words that were typed: lists as they are written, and its time.
+pub(crate) fn in_words_typed(result: &mut CallResult, args: &Args, timeout_ms: Option<u64>) {
+    let Some(error) = &mut result.error else { return };
+    if error.class() == ErrorClass::Argument
+        && let Some(hint) = how_lists_are_written(&args.words, &error.details)
+    {
+        error.hint = Some(hint);
+    }
+    let sent = timeout_ms.map(Duration::from_millis);
+    if let (ErrorClass::Time, Some(given), Some(sent)) = (error.class(), args.timeout, sent) {
+        // What was spent before the call was taken off.
+        let within = |time| format!(" within {}", plugd_engine::seconds(time));
+        error.message = error.message.replacen(&within(sent), &within(given), 1);
+    }
 }
 
 /// What is left of a call's time where so much was spent before it.

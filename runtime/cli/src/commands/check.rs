@@ -62,7 +62,7 @@ pub(crate) struct Args {
     /// Warnings count as failures, of scenarios and of calls
     #[arg(long)]
     strict: bool,
-    /// How long a scenario waits for a call; 10 s otherwise
+    /// How long a call may take, of a scenario (10 s otherwise) and with --call (the operation's own time)
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     timeout: Option<Duration>,
     /// Also write the report as JUnit XML, for CI
@@ -84,8 +84,12 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<u8, Failure> {
     };
     let targets = Targets::read(&args.targets, &args.args)?;
     match &targets {
-        Targets::Plugins(_) if !args.only.is_empty() || args.quick || args.timeout.is_some() => {
+        Targets::Plugins(_) if !args.only.is_empty() || args.quick => {
             let message = "scenarios are run with an executable: name its path, such as ./plugin.py";
+            return Err(Failure::usage(message));
+        }
+        Targets::Plugins(_) if args.timeout.is_some() && args.call.is_none() => {
+            let message = "--timeout is for calls: give --call with it, or the path of an executable, whose scenarios call";
             return Err(Failure::usage(message));
         }
         Targets::Plugins(_) | Targets::Paths(_) => {}
@@ -247,9 +251,9 @@ async fn look_at(
                 checked.timeout_ms = Some(explained.timeout_ms);
             }
         }
-        if let Some(named) = &args.call {
+        if args.call.is_some() {
             match absent.as_slice() {
-                [] => try_out(&mut operations, &description, named, runtime).await?,
+                [] => try_out(&mut operations, &description, args, runtime).await?,
                 [first, ..] => {
                     let why = format!("plugd starts it only where {first} is: not called through it");
                     operations.iter_mut().for_each(|checked| checked.tried = Some(trial::skipped(&why)));
@@ -276,9 +280,11 @@ async fn look_at(
 async fn try_out(
     operations: &mut [CheckedOperation],
     description: &Description,
-    named: &[String],
+    args: &Args,
     runtime: &Runtime,
 ) -> Result<(), Failure> {
+    let named = args.call.as_deref().unwrap_or_default();
+    let timeout_ms = args.timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
     for checked in operations.iter_mut().filter(|checked| checked.exported.unreachable.is_none()) {
         let Some(operation) = declared(description, &checked.exported) else { continue };
         let is_named =
@@ -296,6 +302,7 @@ async fn try_out(
                     whole: true,
                     wait: true,
                     confirm: is_named,
+                    timeout_ms,
                     ..CallParams::new(&*checked.exported.id)
                 };
                 let params = params

@@ -250,14 +250,14 @@ impl Session<'_> {
 
     /// Calls an operation once what was saved is taken up, and shows how that went.
     async fn call(&self, args: call::Args) -> Result<u8, Failure> {
-        match self.unless_interrupted(self.orders.settle()).await {
-            Some(Came { down: None, .. }) => {}
+        let stale = match self.unless_interrupted(self.orders.settle()).await {
+            Some(Came { down: None, not_taken, .. }) => not_taken,
             Some(Came { down: Some(reason), advice, .. }) => {
                 let message = format!("{} does not run: {reason}", self.name);
                 return Err(CallError::new(ErrorKind::Unavailable, message).hint(advice).into());
             }
-            None => self.screen.say("what was saved last is not taken up yet"),
-        }
+            None => Some("nobody waited for it".to_owned()),
+        };
         let id = self.id_of(&args.target);
         let arguments = Arguments::read(&args.words, args.json.as_deref())?;
         let params = call::params(&args, &id, arguments, self.runtime, self.context).await?;
@@ -267,6 +267,7 @@ impl Session<'_> {
             return Ok(0);
         }
         let params = CallParams { whole: true, ..params };
+        let timeout_ms = params.timeout_ms;
         let given = params.arguments.as_deref().map(|given| given.get().to_owned()).unwrap_or_default();
         self.screen.say(&self.paint.dim(&visible_line(&format!("→ {id} {given}"))));
         self.screen.calling(true);
@@ -275,6 +276,13 @@ impl Session<'_> {
         });
         let (mut result, code) = attend::result_of(ended.await, OperationId::parse(&id).ok(), self.context);
         self.screen.calling(false);
+        call::in_words_typed(&mut result, &args, timeout_ms);
+        if let Some(reason) = stale {
+            result.meta.warnings.push(format!(
+                "what was saved last is not taken up, and the program of before answered: {}",
+                render::in_one_line(&reason)
+            ));
+        }
         in_result(&mut result, &self.name);
         attend::show(&result, self.context)?;
         self.screen.say(&self.paint.dim(&ended_as(&result)));

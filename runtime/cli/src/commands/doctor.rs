@@ -1,11 +1,14 @@
 //! `plugd doctor`: what is wrong, why, and what to do about it.
 
+use std::path::Path;
+
+use plugd_daemon::ControlSocket;
 use plugd_daemon::client::{Client, ConnectError};
 use plugd_engine::Opening;
 use plugd_engine::config::{Config, ConfigError};
 use plugd_engine::doctor::config_findings;
-use plugd_protocol::PluginName;
 use plugd_protocol::control::{DoctorReport, Finding, Severity, StatusParams};
+use plugd_protocol::{CallError, PluginName};
 
 use super::{PLUGIN_UNAVAILABLE, plugin_name};
 use crate::context::Context;
@@ -56,14 +59,18 @@ async fn examine(
     match Client::connect_with(&socket, settings.limits()).await {
         Ok(client) => of_daemon(&client, params).await,
         Err(error @ ConnectError::NotRunning { .. }) => {
+            let state_dir = settings.config.state_dir.clone();
             let mut report = without_daemon(settings.config, params).await?;
             if params.plugin.is_none() {
-                report.findings.push(Finding {
-                    hint: Some(
-                        "`plugd serve --detach` starts one; until then each call starts what it needs"
-                            .to_owned(),
-                    ),
-                    ..about(Severity::Ok, error.to_string())
+                report.findings.push(match refusal(&socket, &state_dir, &report) {
+                    Some(refusal) => refusal,
+                    None => Finding {
+                        hint: Some(
+                            "`plugd serve --detach` starts one; until then each call starts what it needs"
+                                .to_owned(),
+                        ),
+                        ..about(Severity::Ok, error.to_string())
+                    },
                 });
             }
             Ok(report)
@@ -71,12 +78,28 @@ async fn examine(
         Err(
             error @ (ConnectError::Io { .. } | ConnectError::Refused { .. } | ConnectError::Silent { .. }),
         ) => {
+            let state_dir = settings.config.state_dir.clone();
             let mut report = without_daemon(settings.config, params).await?;
+            let is_no_socket = matches!(error, ConnectError::Io { .. });
+            let refused = is_no_socket.then(|| refusal(&socket, &state_dir, &report)).flatten();
             let Failure { error, .. } = error.into();
-            report.findings.push(Finding { hint: error.hint, ..about(Severity::Problem, error.message) });
+            let unreachable = Finding { hint: error.hint, ..about(Severity::Problem, error.message) };
+            report.findings.push(refused.unwrap_or(unreachable));
             Ok(report)
         }
     }
+}
+
+/// What a daemon that was started here would end with at once, unless that is in the report already.
+fn refusal(socket: &Path, state_dir: &Path, report: &DoctorReport) -> Option<Finding> {
+    let refused = match ControlSocket::examine(socket) {
+        Err(error) => Failure::bind(error, socket.starts_with(state_dir)),
+        // What keeps an engine from being opened here is mostly its state folder.
+        Ok(()) if exit_code(report) == PLUGD_UNWELL => return None,
+        Ok(()) => Failure::bind(ControlSocket::examine_state(state_dir).err()?, true),
+    };
+    let CallError { message, hint, .. } = refused.error;
+    Some(Finding { hint, ..about(Severity::Problem, format!("`plugd serve` would be refused: {message}")) })
 }
 
 /// What the daemon says, and whether it is of this version.

@@ -22,22 +22,64 @@ pub(crate) fn checked(report: &CheckReport, paint: Paint) -> String {
     if report.plugins.is_empty() {
         out.push_str("no plugins\n");
     }
-    let operations: usize = report.plugins.iter().map(|checked| checked.operations.len()).sum();
-    let operations = count(u64::try_from(operations).unwrap_or(u64::MAX), "operation");
     let _ = match report.ok {
-        true if none_was_called(report) => writeln!(out, "all is well; no operation was called"),
-        true => writeln!(out, "all is well: {operations}"),
+        true => writeln!(out, "{}", well(report)),
         false => writeln!(out, "{}", paint.red(wrong(report))),
     };
     out
 }
 
-/// Whether calls were asked for, and every one was left out.
-fn none_was_called(report: &CheckReport) -> bool {
-    let mut tried =
-        report.plugins.iter().flat_map(|checked| &checked.operations).filter_map(|one| one.tried.as_ref());
-    let asked = tried.clone().next().is_some();
-    asked && tried.all(|tried| tried.outcome == ScenarioOutcome::Skipped)
+/// What is well, and what was left out and may not be.
+fn well(report: &CheckReport) -> String {
+    let operations = || report.plugins.iter().flat_map(|checked| &checked.operations);
+    let scenarios =
+        || report.plugins.iter().flat_map(|checked| &checked.conformance).flat_map(|one| &one.scenarios);
+    let all = counted(operations().count(), "operation");
+    let asked = operations().filter_map(|operation| operation.tried.as_ref()).count();
+    let called =
+        operations().filter(|one| one.tried.as_ref().is_some_and(|tried| tried.arguments.is_some())).count();
+    let slow =
+        scenarios().filter(|scenario| scenario.note.as_deref() == Some(plugd_conformance::LEFT_OUT)).count();
+    let tried = scenarios().filter(|scenario| scenario.outcome != ScenarioOutcome::Skipped).count();
+    let kits = report.plugins.iter().filter(|checked| checked.conformance.is_some()).count();
+    let unasked = (plugd_conformance::scenarios().count() * kits).saturating_sub(scenarios().count());
+    let mut left = Vec::new();
+    if asked > called {
+        left.push(format!(
+            "{} that {} not called",
+            counted(asked - called, "operation"),
+            were(asked - called)
+        ));
+    }
+    if slow > 0 {
+        left.push(format!(
+            "{} that {} long",
+            counted(slow, "scenario"),
+            if slow == 1 { "takes" } else { "take" }
+        ));
+    }
+    if unasked > 0 {
+        left.push(format!("{} that --only does not name", counted(unasked, "scenario")));
+    }
+    if left.is_empty() {
+        return format!("all is well: {all}");
+    }
+    let mut well = match asked {
+        0 => vec![format!("what {all} declare{}", if operations().count() == 1 { "s" } else { "" })],
+        _ => vec![format!("{called} of {all} called")],
+    };
+    if kits > 0 {
+        well.push(counted(tried, "scenario"));
+    }
+    format!("what was tried is well: {}; left out: {}", well.join(", "), left.join(", "))
+}
+
+fn counted(number: usize, what: &str) -> String {
+    count(u64::try_from(number).unwrap_or(u64::MAX), what)
+}
+
+fn were(number: usize) -> &'static str {
+    if number == 1 { "was" } else { "were" }
 }
 
 /// What keeps it from being well.
@@ -167,6 +209,45 @@ fn outcome(tried: &Tried, paint: Paint) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn what_was_not_tried_is_not_called_well() {
+        let report = |tried: serde_json::Value, scenarios: serde_json::Value| -> CheckReport {
+            serde_json::from_value(json!({"ok": true, "plugins": [{
+                "plugin": {"name": "t", "state": "idle", "enabled": true, "priority": 0, "version": "1.0",
+                    "source": {"kind": "embedded"}, "path": "/t", "operations": []},
+                "operations": [{"id": "t.one", "description": "", "bytes": 1, "found_by": [], "confirmed": false,
+                    "retried": false, "tried": tried}],
+                "findings": [], "conformance": scenarios}]}))
+            .unwrap()
+        };
+        let answered = json!({"arguments": {}, "outcome": "passed", "answered": true, "remarks": []});
+        let skipped = json!({"outcome": "skipped", "answered": false, "remarks": ["not called: no"]});
+        assert_eq!(well(&report(answered.clone(), json!(null))), "all is well: 1 operation");
+        assert_eq!(well(&report(json!(null), json!(null))), "all is well: 1 operation");
+        let none =
+            "what was tried is well: 0 of 1 operation called; left out: 1 operation that was not called";
+        assert_eq!(well(&report(skipped, json!(null))), none);
+        let scenario = |name: &str, outcome: &str, note: &str| {
+            json!({"name": name, "shows": "", "outcome": outcome,
+            "spec": "", "took_ms": 1, "note": note})
+        };
+        let mut scenarios: Vec<serde_json::Value> =
+            plugd_conformance::scenarios().map(|known| scenario(known.name, "passed", "")).collect();
+        let all = scenarios.len();
+        scenarios[all - 1] = scenario("slow", "skipped", plugd_conformance::LEFT_OUT);
+        let kit = |scenarios: &[serde_json::Value]| json!({"ok": true, "took_ms": 1, "scenarios": scenarios});
+        let quick = format!(
+            "what was tried is well: 1 of 1 operation called, {} scenarios; left out: 1 scenario that takes long",
+            all - 1
+        );
+        assert_eq!(well(&report(answered, kit(&scenarios))), quick);
+        let only = format!(
+            "what was tried is well: what 1 operation declares, 1 scenario; left out: {} scenarios that --only does not name",
+            all - 1
+        );
+        assert_eq!(well(&report(json!(null), kit(&scenarios[..1]))), only);
+    }
 
     #[test]
     fn each_operation_says_how_it_is_found_filled_and_fails() {

@@ -26,7 +26,7 @@ pub(crate) use doctor::findings;
 pub(crate) use explain::explanation;
 pub(crate) use json::pretty;
 pub(crate) use lint::{findings as lint_findings, lint};
-pub(crate) use report::{description, error, event, list, log_entry, log_level};
+pub(crate) use report::{description, error, event, list, log_entry, log_level, problem};
 pub(crate) use result::{Instead, pending, result, result_page};
 pub(crate) use schema::{json_shape, members_of, to_give};
 pub(crate) use status::{plugin_status, started, status, stopped};

@@ -53,7 +53,7 @@ fn may_pass(error: &CallError) -> bool {
 }
 
 /// One thing wrong with arguments, on one line.
-pub(super) fn problem(detail: &ArgumentProblem) -> String {
+pub(crate) fn problem(detail: &ArgumentProblem) -> String {
     let place = if detail.path.is_empty() { "the arguments" } else { &detail.path };
     // Otherwise whoever reads it looks for what is wrong with a value that is not there.
     let missing = if detail.problem == "required" && detail.got.is_none() { "missing, " } else { "" };

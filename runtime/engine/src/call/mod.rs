@@ -133,7 +133,7 @@ impl Engine {
     }
 
     /// Takes a call through its stages.
-    async fn go(&self, mut trail: Trail) -> CallResult {
+    async fn go(&self, mut trail: Box<Trail>) -> CallResult {
         let result = match self.made_ready(&mut trail).await {
             // What is rare has its state apart: every call in flight would have room for it.
             Ok(Next::Run(ready)) if trail.goes_to_background() => {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use plugd_contract::Prepared;
 use plugd_protocol::{CallError, PluginName};
-use plugd_supervisor::driver::{Answered, CallRequest, Lineage, Patience};
+use plugd_supervisor::driver::{Answered, CallRequest, Lineage, Patience, RunFailure};
 use serde_json::value::RawValue;
 
 use super::arguments::{invalid, problems};
@@ -59,6 +59,26 @@ impl Times {
     }
 }
 
+/// How an attempt ends without an answer.
+enum Unanswered {
+    /// It failed so, and a second attempt may do better and does no harm.
+    TryAgain(CallError),
+    /// That is the end of the call.
+    ForGood(Stopped),
+}
+
+impl From<CallError> for Unanswered {
+    fn from(error: CallError) -> Unanswered {
+        Unanswered::ForGood(error.into())
+    }
+}
+
+impl From<Stopped> for Unanswered {
+    fn from(stopped: Stopped) -> Unanswered {
+        Unanswered::ForGood(stopped)
+    }
+}
+
 impl Engine {
     /// Runs the call, and once more where the first attempt failed and a second one does no harm.
     pub(super) async fn run_it(
@@ -69,14 +89,17 @@ impl Engine {
         delivered: &AtomicBool,
     ) -> Result<Answered, Stopped> {
         let first = match self.attempt(1, times, &mut declared, trail, delivered).await {
-            Err(Stopped::Failed(error)) if retry::again(&trail.called().operation, &error, 1) => error,
-            outcome => return outcome,
+            Ok(answered) => return Ok(answered),
+            Err(Unanswered::ForGood(stopped)) => return Err(stopped),
+            Err(Unanswered::TryAgain(error)) => error,
         };
         let left = times.left_since(trail.handed_over().unwrap_or_else(Instant::now));
         match self.attempt(2, left, &mut declared, trail, delivered).await {
             // No run got it again: what is known is how the first attempt ended.
             Err(_) if trail.attempt == 1 => Err(first.into()),
-            outcome => outcome,
+            Err(Unanswered::ForGood(stopped)) => Err(stopped),
+            Err(Unanswered::TryAgain(error)) => Err(error.into()),
+            Ok(answered) => Ok(answered),
         }
     }
 
@@ -88,7 +111,7 @@ impl Engine {
         declared: &mut Arc<Snapshot>,
         trail: &mut Trail,
         delivered: &AtomicBool,
-    ) -> Result<Answered, Stopped> {
+    ) -> Result<Answered, Unanswered> {
         let plugin = trail.called().id.plugin.clone();
         // A second attempt is of a call that began with the first.
         let mut begun = attempt > 1;
@@ -118,8 +141,11 @@ impl Engine {
             match lease.run(call).await {
                 Ok(answered) => return Ok(answered),
                 Err(failure) => {
+                    let died = matches!(failure, RunFailure::Died { .. });
                     if let Some(error) = run_failure(&plugin, sandbox, failure) {
-                        return Err(self.unless_removed(&plugin, error).into());
+                        let error = self.unless_removed(&plugin, error);
+                        let again = retry::again(&trail.called().operation, &error, died, attempt);
+                        return Err(if again { Unanswered::TryAgain(error) } else { error.into() });
                     }
                     trail.not_handed_over();
                     // What an earlier attempt delivered stays delivered.

@@ -298,7 +298,7 @@ impl Engine {
     }
 
     /// Ends a call that somebody does not want.
-    async fn end_refused(&self, mut trail: Trail) -> CallResult {
+    async fn end_refused(&self, mut trail: Box<Trail>) -> CallResult {
         let snapshot = self.shared().registry.snapshot();
         if let Some(operation) = snapshot.operation(&trail.request.operation) {
             trail.resolved(operation);

@@ -17,7 +17,7 @@ use crate::engine::Engine;
 use crate::events::happening;
 use crate::outcome::keys::{self, Claim};
 use crate::outcome::recording::{a_moment_more, stored_by};
-use crate::outcome::{record, redact, results};
+use crate::outcome::{record, redact, results, retry};
 use crate::registry::RegisteredOperation;
 
 /// How many stages there are.
@@ -134,13 +134,14 @@ impl From<CallError> for Stopped {
 }
 
 impl Trail {
-    pub(crate) fn begin(engine: &Engine, mut request: Request) -> Trail {
+    /// Boxed, for it is handed from stage to stage and is large.
+    pub(crate) fn begin(engine: &Engine, mut request: Request) -> Box<Trail> {
         let uuid = Uuid::now_v7();
         let at = arrival(&uuid);
         let call_id = CallId::new(&*uuid.hyphenated().encode_lower(&mut Uuid::encode_buffer()));
         let given = request.arguments.take();
         let bytes = given.as_ref().map_or(0, |given| given.get().len() as u64);
-        Trail {
+        Box::new(Trail {
             engine: engine.clone(),
             call_id,
             at,
@@ -168,7 +169,7 @@ impl Trail {
             },
             written_until: None,
             finished: false,
-        }
+        })
     }
 
     /// The trail of a call that had stopped and is carried on: the same call, with what it had taken.
@@ -179,7 +180,7 @@ impl Trail {
         request: Request,
         stages: &[StageTime],
         spent: Duration,
-    ) -> Trail {
+    ) -> Box<Trail> {
         let mut trail = Trail::begin(engine, request);
         trail.call_id = call_id;
         trail.at = at;
@@ -372,7 +373,7 @@ impl Trail {
                 CallResult { data, summary, next_actions, ..ended(Status::Ok) }
             }
             Err(Stopped::Failed(error)) => {
-                let error = redact::for_caller(self, error);
+                let error = retry::told(self, redact::for_caller(self, error));
                 let cancelled = error.code == ErrorKind::Cancelled.code();
                 let status = if cancelled { Status::Cancelled } else { Status::Error };
                 CallResult { error: Some(error), ..ended(status) }
@@ -383,7 +384,7 @@ impl Trail {
                 if pending.token.as_ref().is_some_and(|token| tokens.has(token)) {
                     self.warnings.push(NOT_WRITTEN_DOWN.to_owned());
                 }
-                CallResult { error: Some(error), pending: Some(pending), ..ended(status) }
+                CallResult { error: Some(error), pending: Some(Box::new(pending)), ..ended(status) }
             }
             Err(Stopped::Runs(call_id)) => {
                 let summary = Some(format!("it goes on in the background as {call_id}"));
@@ -407,7 +408,7 @@ impl Trail {
     }
 
     /// The call is over: its result gets its shape and goes into the record, and whoever watches is told.
-    pub(crate) async fn close(mut self, mut result: CallResult) -> CallResult {
+    pub(crate) async fn close(mut self: Box<Trail>, mut result: CallResult) -> CallResult {
         self.written_until = self.written_until();
         match result.status {
             // It is carried on under the same key, which is claimed again then.

@@ -1,5 +1,6 @@
 //! Where the file, the socket and the state lie when nobody says.
 
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -37,11 +38,17 @@ pub(super) fn find(explicit: Option<&Path>, folder: &Path, environment: &Environ
     let mut searched = Vec::new();
     for candidate in std::iter::once(folder.join(FILE_NAME)).chain(shared_files(environment)) {
         searched.push(candidate.clone());
-        if candidate.is_file() {
+        if is_there(&candidate) {
             return Found { file: Some(candidate), searched };
         }
     }
     Found { file: None, searched }
+}
+
+/// Whether something lies there that was meant as the file, also where it cannot be read: that is said
+/// when it is. Reading a pipe would wait for whoever writes it.
+fn is_there(candidate: &Path) -> bool {
+    std::fs::symlink_metadata(candidate).is_ok_and(|metadata| !metadata.file_type().is_fifo())
 }
 
 /// The files of the XDG folders: one daemon of the user's, whatever folder it is called from.

@@ -178,7 +178,7 @@ impl Drop for Place {
 }
 
 /// Lets a call go on in the background; its caller is told under which name.
-pub(crate) async fn begin(mut trail: Trail, ready: Ready) -> CallResult {
+pub(crate) async fn begin(mut trail: Box<Trail>, ready: Ready) -> CallResult {
     let engine = trail.engine.clone();
     let job = NewJob {
         call_id: trail.call_id.clone(),

@@ -12,6 +12,12 @@ use crate::config::PluginConfig;
 /// A key is at most so many bytes: it is a name, not a place for data.
 pub(super) const KEY_MAX_BYTES: usize = 256;
 
+/// What to do where a call's key stands for a failure of which nobody knows how far it came.
+const UNKNOWN_FOR_GOOD: &str = "it may have run, and the key stands for that, for good: look at what it did, then take a new key to call anew";
+
+/// What to do about a failure that was recorded.
+const FINAL: &str = "this is what the first call with the key came to, for good: take a new key to call anew";
+
 /// Whether a text can be a key.
 pub(super) fn check(key: &str) -> Result<(), CallError> {
     let what = match key {
@@ -67,6 +73,14 @@ pub(super) fn kept_no_more(first: &CallId) -> CallError {
     )
     .outcome(Outcome::Completed)
     .hint("it is not run again; take a new key for a new call")
+}
+
+/// What to do about a failure that a key stands for.
+pub(super) fn hint_for_good(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Unknown => UNKNOWN_FOR_GOOD,
+        Outcome::NotRun | Outcome::Completed => FINAL,
+    }
 }
 
 /// The error for a key whose call runs for longer than whoever comes with it waits.

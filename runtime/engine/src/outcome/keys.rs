@@ -17,7 +17,9 @@ use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout_at};
 
-use super::keyed::{check, conflict, digest, kept_no_more, outcome_unknown, program, still_runs};
+use super::keyed::{
+    check, conflict, digest, hint_for_good, kept_no_more, outcome_unknown, program, still_runs,
+};
 use super::record::begun;
 use super::recording::{not_recorded, refused_by_store, stored_by};
 use super::retry::repeatable;
@@ -25,12 +27,6 @@ use super::untold::{CameTo, Left, Untold};
 use crate::call::{Origin, Trail};
 use crate::config::TIMEOUT_DEFAULT;
 use crate::registry::RegisteredOperation;
-
-/// What to do where a call's key stands for a failure of which nobody knows how far it came.
-const UNKNOWN_FOR_GOOD: &str = "it may have run, and the key stands for that, for good: look at what it did, then take a new key to call anew";
-
-/// What to do about a failure that was recorded.
-const FINAL: &str = "this is what the first call with the key came to, for good: take a new key to call anew";
 
 /// What a call with a key is told while nobody has seen to a record that was lost.
 const FORGOTTEN: &str = "the record of calls was lost and begun anew: whether a call with this key ran before is not known, and this one ran; `plugd doctor` names the reason and the damaged file, and this is said until that is removed";
@@ -230,12 +226,10 @@ pub(crate) async fn answered(trail: &mut Trail, result: &CallResult) -> bool {
 
 /// The error of a call whose key stands for it from now on: to call again is no way out.
 pub(crate) fn for_good(result: &mut CallResult) {
-    if let Some(error) = result.error.as_mut().filter(|error| error.retryable) {
+    let invites = |error: &CallError| error.retryable || error.outcome == Outcome::Unknown;
+    if let Some(error) = result.error.as_mut().filter(|error| invites(error)) {
         error.retryable = false;
-        error.hint = Some(match error.outcome {
-            Outcome::Unknown => UNKNOWN_FOR_GOOD.to_owned(),
-            Outcome::NotRun | Outcome::Completed => FINAL.to_owned(),
-        });
+        error.hint = Some(hint_for_good(error.outcome).to_owned());
     }
 }
 
@@ -304,7 +298,10 @@ impl Meant {
                 took: Duration::from_micros(result.meta.run_us),
             }),
             // However often it is repeated, with this key it is the answer.
-            (_, Some(error)) => Err(CallError { retryable: false, ..error }.hint(FINAL)),
+            (_, Some(error)) => {
+                let hint = hint_for_good(error.outcome);
+                Err(CallError { retryable: false, ..error }.hint(hint))
+            }
             (None, None) => Err(CallError::new(ErrorKind::Internal, "a recorded answer says nothing")),
         };
         Ok(Earlier::Ended(ended))

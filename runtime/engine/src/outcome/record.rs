@@ -223,8 +223,12 @@ impl Engine {
         // An inner call's plugin logs under the id of that call.
         let plugin = OperationId::parse(&detail.call.operation).ok().map(|operation| operation.plugin);
         if let Some(plugin) = plugin {
-            let wanted =
-                LogsParams { plugin: Some(plugin), call_id: Some(call_id), tail: Some(LOG_LINES_SHOWN) };
+            let wanted = LogsParams {
+                plugin: Some(plugin),
+                call_id: Some(call_id),
+                level: None,
+                tail: Some(LOG_LINES_SHOWN),
+            };
             detail.log = self.logs(&wanted).await;
         }
         Ok(detail)

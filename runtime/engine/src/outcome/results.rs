@@ -160,7 +160,7 @@ async fn give_first_page(
         return;
     }
     let cut = pages::first(data, limit);
-    result.page = Some(page_of(&cut, call_id, data));
+    result.page = Some(Box::new(page_of(&cut, call_id, data)));
     result.data = Some(cut.data);
 }
 

@@ -91,6 +91,9 @@ impl Run {
             let of = self.line_begun.clone();
             self.log_stderr(&line, of);
         }
+        if let Some(count) = self.budget.last_gap() {
+            self.log_gap(count);
+        }
     }
 
     /// Takes the exit status, answers every call that is still open, reports the end, and then that
@@ -123,6 +126,7 @@ impl Run {
             stderr_tail: self.tail.lines(),
             before_calls: self.tail.before_calls(),
             first_stray: self.first_stray.take(),
+            silent: !self.said_something,
         };
         for call_id in self.calls.open_ids() {
             self.log_of_call(&call_id, "the process ended before it was answered");

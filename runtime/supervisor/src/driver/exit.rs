@@ -31,7 +31,12 @@ pub struct ExitRecord {
     pub before_calls: Vec<String>,
     /// The first line on its stdout that was no message.
     pub first_stray: Option<String>,
+    /// Whether nothing that it said is in the log.
+    pub silent: bool,
 }
+
+/// What is added to the reason of a plugin whose last run said nothing, as a sentence goes on.
+pub const SAID_NOTHING: &str = "; it said nothing on stdout or stderr";
 
 impl ExitRecord {
     /// The end with what stderr says of it, for the message of a failed call.
@@ -39,14 +44,18 @@ impl ExitRecord {
         format!("{}{}", self.text(), self.last_words())
     }
 
-    /// What stderr says of the end, as a sentence goes on; empty where nothing was said.
+    /// What stderr says of the end, as a sentence goes on; empty where only stdout has something.
     pub fn last_words(&self) -> String {
-        said(&self.stderr_tail)
+        self.or_nothing(said(&self.stderr_tail))
     }
 
     /// The same of what every caller may read.
     pub(super) fn words_for_callers(&self) -> String {
-        said(&self.before_calls)
+        self.or_nothing(said(&self.before_calls))
+    }
+
+    fn or_nothing(&self, words: String) -> String {
+        if self.silent { SAID_NOTHING.to_owned() } else { words }
     }
 
     fn text(&self) -> String {

@@ -56,6 +56,7 @@ impl Run {
             }
             Err(error) => match id_in_head(line).and_then(|id| self.calls.close(id)) {
                 Some(mut call) => {
+                    self.door.stray_lines.fetch_add(1, Ordering::Relaxed);
                     self.log(LogStream::Stray, LogLevel::Warn, Some(call.call_id.clone()), text_of(line));
                     call.answer(Err(RunFailure::Malformed { why: error.to_string() }));
                     self.call_ended(Instant::now());
@@ -261,7 +262,7 @@ impl Run {
         if self.first_stray.is_none() {
             let beginning: String = text.chars().take(200).collect();
             // Of what was meant as a message it helps to know why it is none.
-            let meant = line.trim_ascii_start().starts_with(b"{");
+            let meant = line.trim_ascii_start().starts_with(b"{") || why.is_glued();
             self.first_stray = Some(if meant { format!("{beginning} ({why})") } else { beginning });
             self.log_in_call(
                 LogStream::Runtime,

@@ -20,6 +20,9 @@ const TAIL_LINE_CHARS: usize = 500;
 /// Lines a second that a run may log before the rest is only counted.
 const LINES_PER_SECOND: u32 = 1_000;
 
+/// The second that is meant.
+const BUDGET_PERIOD: Duration = Duration::from_secs(1);
+
 /// Cuts a byte stream into lines of bounded length, whatever its bytes.
 #[derive(Debug, Default)]
 pub(crate) struct LineSplitter {
@@ -166,12 +169,27 @@ pub(crate) enum Spend {
 }
 
 impl LineBudget {
+    /// When those that were not logged are told of, where nothing is logged before.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        (self.suppressed > 0).then(|| self.second + BUDGET_PERIOD)
+    }
+
+    /// How many were not logged and are told of by then.
+    pub(crate) fn gap(&mut self, now: Instant) -> Option<u64> {
+        self.due().filter(|due| *due <= now).map(|_| std::mem::take(&mut self.suppressed))
+    }
+
+    /// How many were not logged, at the end of the run.
+    pub(crate) fn last_gap(&mut self) -> Option<u64> {
+        Some(std::mem::take(&mut self.suppressed)).filter(|count| *count > 0)
+    }
+
     pub(crate) fn new(now: Instant) -> LineBudget {
         LineBudget { second: now, left: LINES_PER_SECOND, suppressed: 0 }
     }
 
     pub(crate) fn spend(&mut self, now: Instant) -> Spend {
-        if now.duration_since(self.second) >= Duration::from_secs(1) {
+        if now.duration_since(self.second) >= BUDGET_PERIOD {
             self.second = now;
             self.left = LINES_PER_SECOND;
         }
@@ -265,6 +283,18 @@ mod tests {
         let mut budget = LineBudget::new(start);
         let logged = (0..5_000).filter(|_| budget.spend(start) == Spend::Log).count();
         assert_eq!(logged, LINES_PER_SECOND as usize);
-        assert_eq!(budget.spend(start + Duration::from_secs(1)), Spend::LogAfterGap(4_000));
+        assert_eq!(budget.spend(start + BUDGET_PERIOD), Spend::LogAfterGap(4_000));
+        assert_eq!((budget.due(), budget.last_gap()), (None, None), "it has been told");
+    }
+
+    #[test]
+    fn a_flood_that_ends_is_told_of_by_the_end_of_its_second() {
+        let start = Instant::now();
+        let mut budget = LineBudget::new(start);
+        let logged = (0..LINES_PER_SECOND + 7).filter(|_| budget.spend(start) == Spend::Log).count();
+        assert_eq!(logged, LINES_PER_SECOND as usize);
+        assert_eq!((budget.due(), budget.gap(start)), (Some(start + BUDGET_PERIOD), None));
+        assert_eq!(budget.gap(start + BUDGET_PERIOD), Some(7));
+        assert_eq!((budget.due(), budget.last_gap()), (None, None));
     }
 }

@@ -47,12 +47,25 @@ impl Run {
 
     /// Whether another line may be logged in this second; one that may not is counted.
     pub(super) fn may_log(&mut self) -> bool {
-        let spent = self.budget.spend(Instant::now());
-        if let Spend::LogAfterGap(count) = spent {
-            let text = format!("{count} lines were not logged: more than 1,000 a second");
-            self.hand_over(LogStream::Runtime, LogLevel::Warn, None, None, text);
+        match self.budget.spend(Instant::now()) {
+            Spend::Log => true,
+            Spend::LogAfterGap(count) => {
+                self.log_gap(count);
+                true
+            }
+            Spend::Suppress => {
+                if let Some(due) = self.budget.due() {
+                    self.due_at(due);
+                }
+                false
+            }
         }
-        spent != Spend::Suppress
+    }
+
+    /// Says that so many lines were not logged.
+    pub(super) fn log_gap(&mut self, count: u64) {
+        let text = format!("{count} lines were not logged: more than 1,000 a second");
+        self.hand_over(LogStream::Runtime, LogLevel::Warn, None, None, text);
     }
 
     /// Gives a line to the host; of a call that is over only the plugin may still know the trace.
@@ -64,6 +77,7 @@ impl Run {
         said_trace: Option<String>,
         text: String,
     ) {
+        self.said_something |= stream != LogStream::Runtime;
         let call = call_id.as_ref().and_then(|call_id| self.calls.by_call_id(call_id));
         let (session_id, trace_id) = call.map_or((None, None), |call| {
             (call.session.as_deref().map(str::to_owned), call.traceparent.as_deref().and_then(trace_id))

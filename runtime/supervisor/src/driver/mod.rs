@@ -49,7 +49,7 @@ mod waiters;
 
 pub use deadline::Deadline;
 pub use door::{Answered, CallRequest, Heard, Lease, NotAdmitted, Patience, RunFailure};
-pub use exit::ExitRecord;
+pub use exit::{ExitRecord, SAID_NOTHING};
 pub use host::{Accepted, Host, HostAsk, HostCall, HostReply, Lineage, RunEvent, Standing};
 pub use launch::{
     Ended, FromPlugin, Hosting, Launch, NotSpawned, Pipes, Process, RunMark, Spawner, Stdio, ToPlugin,

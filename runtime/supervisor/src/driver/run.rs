@@ -104,6 +104,8 @@ pub(super) struct Run {
     /// The pipe that the plugin closed, and when that was seen.
     mute: Option<(&'static str, Instant)>,
     pub(super) budget: LineBudget,
+    /// Whether the log has a line of its own.
+    pub(super) said_something: bool,
     pub(super) strays_in_a_row: u32,
     pub(super) first_stray: Option<String>,
     pub(super) tail: Tail,
@@ -198,6 +200,7 @@ pub(super) async fn run(parts: RunParts) {
         fault: None,
         mute: None,
         budget: LineBudget::new(Instant::now()),
+        said_something: false,
         strays_in_a_row: 0,
         first_stray: None,
         tail: Tail::default(),
@@ -399,12 +402,16 @@ impl Run {
         }
         self.describe_where_due(now);
         self.check_health(now);
+        if let Some(count) = self.budget.gap(now) {
+            self.log_gap(count);
+        }
         let calls_due = if self.fault.is_none() { self.calls.due(now, grace) } else { None };
         let mute_due = self.mute.map(|(_, since)| since + MUTE_GRACE).filter(|due| *due > now);
         let describe_due = self.describe_due.filter(|_| self.setup.is_none());
-        let due =
-            [calls_due, self.idle_at(), mute_due, describe_due, self.health_due(), self.buffers_kept_until];
-        self.due = due.into_iter().flatten().min();
+        let log_due = self.budget.due();
+        let waits = [self.idle_at(), self.health_due(), self.buffers_kept_until];
+        let due = [calls_due, mute_due, describe_due, log_due].into_iter().chain(waits);
+        self.due = due.flatten().min();
     }
 
     fn send_cancels(&mut self, calls: Vec<CallId>, why: &str) {

@@ -118,13 +118,15 @@ impl Run {
 
     /// What it failed to do in its time, if it is not ready in spite of its deadline.
     pub(super) fn overdue(&self, now: Instant) -> Option<String> {
-        let (what, since, until) = match self.phase {
-            Phase::Describing { since, until } => ("describe", since, until),
-            Phase::Initialising { since, until } => ("init", since, until),
+        let (what, since, until, why) = match self.phase {
+            Phase::Describing { since, until } => {
+                ("describe", since, until, ": does it call serve(), read stdin, and flush what it writes?")
+            }
+            Phase::Initialising { since, until } => ("init", since, until, ""),
             Phase::Parked | Phase::Ready { .. } | Phase::Stopping(_) => return None,
         };
         let taken = seconds(until.saturating_duration_since(since));
-        (until <= now).then(|| format!("no {what} answer in {taken}"))
+        (until <= now).then(|| format!("no {what} answer in {taken}{why}"))
     }
 
     /// How it ended, and what is odd about that: a program that never comes to serve has nothing to say of it.

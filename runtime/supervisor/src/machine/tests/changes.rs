@@ -169,7 +169,7 @@ fn progress_extends_describe_up_to_its_limit() {
         +9s |
         a progressed |
         next | 10s: kill a#1 a:stopping
-        ? a | stopping (no describe answer in 28 s) waits",
+        ? a | stopping (no describe answer in 28 s: does it call serve(), read stdin, and flush what it writes?) waits",
     );
     let patient = "a progressed |\n +9s |\n".repeat(33);
     check(
@@ -178,7 +178,7 @@ fn progress_extends_describe_up_to_its_limit() {
             "want a | spawn a#1 a:starting
         {patient} a progressed |
         next | 3s: kill a#1 a:stopping
-        ? a | stopping (no describe answer in 300 s) waits"
+        ? a | stopping (no describe answer in 300 s: does it call serve(), read stdin, and flush what it writes?) waits"
         ),
     );
 }

@@ -11,9 +11,9 @@ fn a_start_that_takes_too_long_is_killed_and_counts_as_a_failure() {
         "a",
         "want a | spawn a#1 a:starting
         next | 10s: kill a#1 a:stopping
-        ? a | stopping (no describe answer in 10 s) waits
+        ? a | stopping (no describe answer in 10 s: does it call serve(), read stdin, and flush what it writes?) waits
         a killed 9 | a:backoff
-        ? a | backoff (no describe answer in 10 s) waits started down
+        ? a | backoff (no describe answer in 10 s: does it call serve(), read stdin, and flush what it writes?) waits started down
         next | 0.25s: spawn a#2 a:starting
         a described | init a#2
         next | 30s: kill a#2 a:stopping

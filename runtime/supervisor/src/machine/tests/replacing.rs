@@ -79,7 +79,11 @@ fn a_candidate_that_fails_in_any_phase_is_given_up_and_the_old_one_goes_on() {
     check_failing("a#2 exited 125 |", "exit status 125", "");
     check_failing("a#2 undescribed no | close a#2 term a#2", "no", "a#2 killed 15 |");
     check_failing("a#2 misbehaved junk | kill a#2", "junk", "a#2 killed 9 |");
-    check_failing("next | 10s: kill a#2", "no describe answer in 10 s", "a#2 killed 9 |");
+    check_failing(
+        "next | 10s: kill a#2",
+        "no describe answer in 10 s: does it call serve(), read stdin, and flush what it writes?",
+        "a#2 killed 9 |",
+    );
     check_failing("a#2 described | init a#2\n a#2 killed 11 |", "killed by signal 11 (SIGSEGV)", "");
     check_failing(
         "a#2 described | init a#2\n a#2 uninitialised bad key | close a#2 term a#2",

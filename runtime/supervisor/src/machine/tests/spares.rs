@@ -99,7 +99,7 @@ fn a_spare_that_fails_is_no_failure_of_the_plugin() {
         a#2 killed 9 |
         next | 0.25s: spawn a#3
         next | 10s: kill a#3 unspared a#3
-        ? a | ready accepts started spare none (no describe answer in 10 s)",
+        ? a | ready accepts started spare none (no describe answer in 10 s: does it call serve(), read stdin, and flush what it writes?)",
     );
     check_spare(
         "a spare",
