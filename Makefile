@@ -24,7 +24,7 @@ test: tools ## build what the tests need, then run all of them
 	$(CARGO) test $(NOT_PEER)
 	$(CARGO) test -p plugd-sdk --features async --test asynchronous
 
-check: tools ## formatting, lints, docs, layout, licences, syntax of the fixtures, costs of a call
+check: tools ## formatting, lints, docs, layout, licences, syntax of the fixtures
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --all-targets $(NOT_PEER) -- -D warnings
 	$(CARGO) clippy -p plugd-sdk --features async --all-targets -- -D warnings
@@ -33,7 +33,6 @@ check: tools ## formatting, lints, docs, layout, licences, syntax of the fixture
 	tests/tidy/licences.sh
 	tests/tidy/syntax.sh
 	PYTHON=$(PYTHON) tests/sdks.sh check
-	@$(MAKE) --no-print-directory cost
 
 bench: tools release others peers ## measure everything and write docs/performance.md
 	"$(TARGET_DIR)/release/plugd-bench" full

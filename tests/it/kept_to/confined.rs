@@ -229,7 +229,7 @@ fn d19_a_plugin_in_a_read_only_sandbox_changes_no_file_and_its_error_says_why() 
     let advised = ended(&daemon, 1, &["call", "boxed.advised"]);
     assert_eq!(hint(&advised), format!("Try another one; {WHY}"));
     let died = ended(&daemon, 6, &["call", "boxed.die"]);
-    assert!(died["error"]["code"] == 6001 && hint(&died).ends_with(WHY), "{died:#}");
+    assert!(died["error"]["code"] == 6001 && hint(&died).contains(WHY), "{died:#}");
     // What fails for something else says nothing of the sandbox.
     let unrelated = ended(&daemon, 1, &["call", "boxed.unrelated"]);
     assert_eq!(hint(&unrelated), "Pages are numbered 1 to 4.");

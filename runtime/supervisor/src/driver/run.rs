@@ -261,7 +261,7 @@ impl Run {
                 Turn::Deadline => {
                     // An answer that stands in the pipe is in time.
                     if streams.read_stdout_now() {
-                        self.read_frames(&mut streams.frames);
+                        self.read_stdout(&mut streams);
                     }
                     self.release_buffers(&mut streams);
                     self.expire();
