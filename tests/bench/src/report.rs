@@ -388,8 +388,8 @@ mod tests {
         add(UNRECORDED, crowded(32), 1.0, 400.0);
         add(RMCP_DEFAULT, crowded(32), 1.0, 10.0);
         let mut one_core = Samples::default();
-        [(RAW, 5.0), (ENGINE, 11.0), (UNRECORDED, 10.0)]
-            .map(|(name, p50_us)| one_core.add(name, alone(32), figures(p50_us, 1.0)));
+        let one = [(RAW, 5.0), (ENGINE, 11.0), (UNRECORDED, 10.0)].into_iter();
+        one.for_each(|(name, p50_us)| one_core.add(name, alone(32), figures(p50_us, 1.0)));
         let pair = |ours, theirs| Pair { ours: vec![ours], theirs: vec![theirs] };
         let findings = Findings {
             samples,
